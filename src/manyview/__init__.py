@@ -12,6 +12,7 @@ from ._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from manyview import baselines, datasets, extend, metrics, outcomes, plot, tl
+    from manyview.app.compare.benchmark import compare_datasets
     from manyview.app.compare.comparison import compare
     from manyview.app.run import write_run
     from manyview.covariates import adjust
@@ -33,6 +34,7 @@ _HOMES = {
     "RobustWMNMF": "robust",
     "adjust": "covariates",
     "compare": "app.compare.comparison",
+    "compare_datasets": "app.compare.benchmark",
     "load": "models",
     "on_disk": "engines.files.disk",
     "select_n_clusters": "selection",
@@ -49,6 +51,7 @@ __all__ = [
     "adjust",
     "baselines",
     "compare",
+    "compare_datasets",
     "datasets",
     "extend",
     "load",

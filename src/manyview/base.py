@@ -600,6 +600,9 @@ class MultiViewEstimator(BaseEstimator):
             allow_relations=self._takes_relations,
             min_samples=2 if reset else 1,
             caller=type(self).__name__,
+            remedy="use missing='allow' to treat NaN as missing"
+            if hasattr(self, "missing")
+            else "impute them, or use RobustWMNMF, which treats NaN as missing",
         )
         if single:
             # scikit-learn's own bookkeeping of n_features_in_ and feature_names_in_.

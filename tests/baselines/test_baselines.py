@@ -52,7 +52,7 @@ ESTIMATORS = {
 NONNEGATIVE = ("MultiNMF", "WMNMF")
 every_method = pytest.mark.parametrize("name", METHODS)
 #: What all share is of their base class: one that overrides `fit`, and one that does not.
-two_methods = pytest.mark.parametrize("name", ["BestSingleView", "SumOfGraphs"])
+two_methods = pytest.mark.parametrize("name", ["BestSingleView", "MLRSSC-pairwise"])
 
 
 def changed(entry):

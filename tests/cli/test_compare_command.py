@@ -74,7 +74,11 @@ def test_the_summary_fits_a_terminal_of_80_columns():
         summary[f"{column}_mean"], summary[f"{column}_sd"] = 0.8123, 0.0123
     summary = summary.assign(mean_rank=11.5, stability=0.5, seconds_mean=1234.56)
     summary = summary.assign(
-        n_ok=3, n_failed=0, n_skipped=0, shifted=[False, True] + [False] * (len(names) - 2)
+        n_ok=3,
+        n_failed=0,
+        n_skipped=0,
+        n_not_applicable=0,
+        shifted=[False, True] + [False] * (len(names) - 2),
     )
     console = Console(width=80, record=True, file=io.StringIO())
     console.print(_summary(SimpleNamespace(summary=summary)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
+from manyview._warn import warn_user
 from manyview.base import MultiViewEstimator
+from manyview.engines.numpy.presence import has_nan, observed_rows
 from manyview.labels import largest_first
 from manyview.scaling import SCALES, SHIFTING, fit_scaling
 
@@ -36,6 +38,8 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     """A multi-view clusterer whose parameters and views are checked before anything is computed."""
 
     labels_: Array
+    #: Whether the method accepts samples that lack views (rows of NaN).
+    _takes_missing: ClassVar[bool] = False
 
     def _n_clusters(self) -> int | None:
         """How many clusters will be asked for; ``None`` where the method decides."""
@@ -73,6 +77,9 @@ class Baseline(ClusterMixin, MultiViewEstimator):
             self._check_n_clusters(n_clusters, views.n_samples)
         return views
 
+    def _allows_missing(self, name: str = "") -> bool:
+        return self._takes_missing
+
     def _allows_negative(self, name: str = "") -> bool:
         """Scales that shift take negative entries, and so does none at all."""
         scale = getattr(self, "scale", None)
@@ -81,6 +88,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing
         tags.input_tags.positive_only = not self._allows_negative()
         return tags
 
@@ -108,6 +116,60 @@ def _by_feature(X: Matrix, scale: str) -> Matrix:
         return StandardScaler(with_mean=False).fit_transform(X)
     spread = (X.max(axis=0) - X.min(axis=0)).toarray().ravel()
     return sp.csr_array(X.multiply(1 / np.where(spread > 0, spread, 1)))
+
+
+def observed(views: Views) -> tuple[list[Views], list[Array]]:
+    """Each view of the samples that have it, and their rows.
+
+    Where single values are missing, they are replaced by the mean of their feature, with a warning.
+    """
+    rows = [np.flatnonzero(observed_rows(X)) for X in views.matrices]
+    check_covered(rows, views.n_samples)
+    found = []
+    for X, name, present in zip(views.matrices, views.names, rows, strict=True):
+        if len(present) < 2:
+            raise ValueError(
+                f"view {name!r} has values for {len(present)} of {views.n_samples} samples; leave the "
+                "view out"
+            )
+        part = X if len(present) == views.n_samples else X[present]
+        if has_nan(part):
+            holes = np.isnan(part)
+            warn_user(
+                f"view {name!r}: {int(holes.sum())} missing values were replaced by the mean of their "
+                "feature"
+            )
+            part = np.where(holes, np.nanmean(part, axis=0), part)
+        found.append(Views((part,), (name,), (None,)))
+    return found, rows
+
+
+def check_covered(rows: list[Array], n_samples: int) -> None:
+    """Refuse samples that no view has: there is nothing to cluster them by."""
+    lacking = np.setdiff1d(np.arange(n_samples), np.concatenate(rows))
+    if len(lacking):
+        raise ValueError(
+            f"{len(lacking)} of {n_samples} samples have no view (the first is row {lacking[0]}); "
+            "remove them"
+        )
+
+
+def concatenated(views: Views, scale: str | None) -> Matrix:
+    """All views in one matrix; a missing view gets the mean of every feature, with a warning."""
+    parts, rows = observed(views)
+    matrices = [scaled(part, scale)[0] for part in parts]
+    lacking = [
+        f"{name!r} ({views.n_samples - len(present)} samples)"
+        for name, present in zip(views.names, rows, strict=True)
+        if len(present) < views.n_samples
+    ]
+    if lacking:
+        warn_user(f"missing views were replaced by the feature means: {', '.join(lacking)}")
+    for s, (X, present) in enumerate(zip(matrices, rows, strict=True)):
+        if len(present) < views.n_samples:
+            matrices[s] = np.tile(X.mean(axis=0), (views.n_samples, 1))
+            matrices[s][present] = X
+    return side_by_side(matrices)
 
 
 def side_by_side(matrices: list[Matrix]) -> Matrix:

@@ -16,7 +16,7 @@ from manyview._types import Array, Seed, Views
 from manyview.base import generator
 from manyview.labels import spectral_from_graph
 
-from ._base import COUNT, COUNT_OR_ZERO, POSITIVE, SCALED, Baseline, scaled
+from ._base import COUNT, COUNT_OR_ZERO, POSITIVE, SCALED, Baseline, observed, scaled
 
 EPS = float(np.finfo(float).eps)
 #: Side of the product that is timed to say beforehand how long a fit takes.
@@ -54,14 +54,38 @@ def _strongest(W: Array, k: int) -> sp.csr_array:
     return sp.csr_array((values.ravel(), (np.repeat(np.arange(n), k), columns.ravel())), (n, n))
 
 
-def fused_network(similarities: list[Array], n_neighbors: int, n_iter: int) -> Array:
-    """SNF: every view's network is diffused through the mean of the others', by its own neighbours."""
+def _over_views(parts: list[Array], rows: list[Array]) -> tuple[Array, Array]:
+    """Sum of the views' matrices, and for every pair of samples the number of views that have both."""
+    n = 1 + max(int(present.max()) for present in rows)
+    total, count = np.zeros((n, n)), np.zeros((n, n))
+    for part, present in zip(parts, rows, strict=True):
+        pairs = np.ix_(present, present)
+        total[pairs] += part
+        count[pairs] += 1
+    return total, count
+
+
+def fused_network(
+    similarities: list[Array], n_neighbors: int, n_iter: int, rows: list[Array] | None = None
+) -> Array:
+    """SNF: every view's network is diffused through the mean of the others', by its own neighbours.
+
+    ``rows`` are the samples that each view has. The mean for a pair is over the views that have both
+    samples; where no other view has them, the view's own network takes part.
+    """
+    if rows is None:
+        rows = [np.arange(len(W)) for W in similarities]
     P = [_half_kept(W) for W in similarities]
     S = [_strongest(W, n_neighbors) for W in P]
     for _ in range(n_iter if len(P) > 1 else 0):
-        total = sum(P[1:], P[0])
-        P = [_half_kept(s @ ((total - p) / (len(P) - 1)) @ s.T) for s, p in zip(S, P, strict=True)]
-    return _half_kept(sum(P[1:], P[0]) / len(P))
+        total, count = _over_views(P, rows)
+        for s, (own, present) in enumerate(zip(P, rows, strict=True)):
+            pairs = np.ix_(present, present)
+            others = count[pairs] - 1
+            mean = np.divide(total[pairs] - own, others, out=own.copy(), where=others > 0)
+            P[s] = _half_kept(S[s] @ mean @ S[s].T)
+    total, count = _over_views(P, rows)
+    return _half_kept(total / np.maximum(count, 1))
 
 
 def relative_similarity(W: Array, n_neighbors: int) -> Array:
@@ -85,23 +109,28 @@ class _Fusion(Baseline, ABC):
     views: Any = None
     random_state: Seed = None
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = SCALED | {
         "n_neighbors": [COUNT, None],
         "mu": [POSITIVE],
     }
 
     def _cluster(self, views: Views) -> None:
-        n = views.n_samples
-        k = max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1))
-        distances = [euclidean_distances(M, squared=True) for M in scaled(views, self.scale)]
-        graph = self._graph([similarity(d, k, self.mu) for d in distances], k)
+        parts, rows = observed(views)
+        networks, near = [], []
+        for part in parts:
+            n = part.n_samples
+            near.append(max(1, min(self.n_neighbors or max(1, round(n / 6)), n - 1)))
+            squared = euclidean_distances(scaled(part, self.scale)[0], squared=True)
+            networks.append(similarity(squared, near[-1], self.mu))
+        graph = self._graph(networks, near, rows)
         self.affinity_ = graph
         self.labels_ = spectral_from_graph(
             sp.csr_array(graph), self.n_clusters, generator(self.random_state), unit_rows=True
         )
 
     @abstractmethod
-    def _graph(self, similarities: list[Array], k: int) -> Array: ...
+    def _graph(self, similarities: list[Array], near: list[int], rows: list[Array]) -> Array: ...
 
     @abstractmethod
     def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
@@ -128,7 +157,8 @@ class SNF(_Fusion):
     """Similarity network fusion (Wang et al.).
 
     Each view becomes a network of similarities; each network is diffused through the mean of the others
-    along its own strongest links, again and again, until they are alike; their mean is clustered.
+    along its own strongest links, again and again, until they are alike; their mean is clustered. Where
+    views are missing, each mean is over the views that both samples have; its authors need complete views.
 
     Parameters
     ----------
@@ -165,13 +195,13 @@ class SNF(_Fusion):
         "n_iter": [COUNT_OR_ZERO],
     }
 
-    def _graph(self, similarities: list[Array], k: int) -> Array:
-        return fused_network(similarities, k, self.n_iter)
+    def _graph(self, similarities: list[Array], near: list[int], rows: list[Array]) -> Array:
+        return fused_network(similarities, max(near), self.n_iter, rows)
 
     def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
         # Two products of a sparse and a dense matrix, and a few passes over the dense ones.
         per_round = n_views * (4 * min(self.n_neighbors or n_samples, n_samples) + 20)
-        return self.n_iter * per_round + 100 * n_views, 2 * n_views + 4
+        return self.n_iter * per_round + 100 * n_views, 2 * n_views + 6
 
 
 @dataclass(eq=False, repr=False)
@@ -179,7 +209,8 @@ class NEMO(_Fusion):
     """Neighbourhood based multi-omics clustering (Rappoport & Shamir).
 
     The similarity of two observations counts relative to that of their nearest neighbours, is averaged
-    over the views, and the graph is clustered. Simple and quick.
+    over the views, and the graph is clustered. Simple and quick. Where views are missing, the mean is over
+    the views that both samples have, as its authors have it.
 
     Parameters
     ----------
@@ -206,12 +237,13 @@ class NEMO(_Fusion):
     Bioinformatics 35, 2019.
     """
 
-    def _graph(self, similarities: list[Array], k: int) -> Array:
-        found = [relative_similarity(W, k) for W in similarities]
-        return sum(found[1:], found[0]) / len(found)
+    def _graph(self, similarities: list[Array], near: list[int], rows: list[Array]) -> Array:
+        found = [relative_similarity(W, k) for W, k in zip(similarities, near, strict=True)]
+        total, count = _over_views(found, rows)
+        return total / np.maximum(count, 1)
 
     def _cost(self, n_samples: int, n_views: int) -> tuple[float, int]:
-        return 100 * n_views, n_views + 5
+        return 100 * n_views, n_views + 6
 
 
 @lru_cache(maxsize=1)

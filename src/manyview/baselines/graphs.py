@@ -21,7 +21,7 @@ from manyview.engines.affinity import AFFINITIES, affinity
 from manyview.labels import largest_first, leiden, spectral_from_graph
 from manyview.labels import n_neighbors as customary_neighbors
 
-from ._base import COMMON, COUNT, POSITIVE, SCALED, Baseline, scaled, side_by_side
+from ._base import COMMON, COUNT, POSITIVE, SCALED, Baseline, concatenated, observed, scaled
 
 #: Resolutions between which the one with the wanted number of communities is looked for, and how often.
 LOWEST, HIGHEST, TRIES = 1e-3, 1e3, 30
@@ -97,6 +97,12 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
             The estimator itself, fitted.
         """
         self._validate_params()
+        listed = isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2
+        if listed or (isinstance(X, dict) and not sp.issparse(X)):
+            raise ValueError(
+                f"KNNSpectral clusters one matrix, got {len(X)} views; use "
+                "ConcatViews(KNNSpectral(...)) or SumOfGraphs"
+            )
         X = validate_data(
             self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2
         )
@@ -133,7 +139,9 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
 class SumOfGraphs(Baseline):
     """Spectral clustering of the sum of the views' nearest-neighbour graphs.
 
-    Each view votes on who is near whom; an edge weighs as much as there are views that have it.
+    Each view votes on who is near whom; an edge weighs as much as there are views that have it. Where
+    views are missing, it is the share of votes among the views that both samples have, times the number
+    of views.
 
     Parameters
     ----------
@@ -158,6 +166,7 @@ class SumOfGraphs(Baseline):
     affinity_matrix_ : sparse (N, N), the summed graph
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = SCALED | {
         "n_neighbors": [COUNT],
         "affinity": [StrOptions(set(AFFINITIES))],
@@ -176,9 +185,23 @@ class SumOfGraphs(Baseline):
     random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        matrices = scaled(views, self.scale)
-        graphs = [affinity(M, self.n_neighbors, self.affinity) for M in matrices]
-        total = sp.csr_array(sum(graphs[1:], graphs[0]))
+        parts, rows = observed(views)
+        graphs = [
+            affinity(scaled(p, self.scale)[0], self.n_neighbors, self.affinity) for p in parts
+        ]
+        if any(len(present) < views.n_samples for present in rows):
+            has = np.zeros((views.n_samples, len(rows)))
+            for s, (graph, present) in enumerate(zip(graphs, rows, strict=True)):
+                has[present, s] = 1
+                at = graph.tocoo()
+                places = present[at.row], present[at.col]
+                graphs[s] = sp.csr_array((at.data, places), (views.n_samples, views.n_samples))
+            edges = sp.coo_array(sum(graphs[1:], graphs[0]))
+            shared = (has[edges.row] * has[edges.col]).sum(axis=1)
+            edges.data = edges.data * len(rows) / shared
+            total = sp.csr_array(edges)
+        else:
+            total = sp.csr_array(sum(graphs[1:], graphs[0]))
         rng = generator(self.random_state)
         self.labels_ = spectral_from_graph(
             total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init
@@ -192,6 +215,7 @@ class ConcatLeiden(Baseline):
 
     What single-cell work does with one view, on all of them. The algorithm knows no number of clusters:
     the resolution is halved and doubled until there are as many as asked for, or as nearly as it gets.
+    Missing views and values are replaced by the mean of each feature, with a warning.
 
     Parameters
     ----------
@@ -215,6 +239,7 @@ class ConcatLeiden(Baseline):
     communities, Scientific Reports 9, 2019.
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = SCALED | {
         "n_neighbors": [COUNT],
     }
@@ -232,7 +257,7 @@ class ConcatLeiden(Baseline):
         if not near:
             self.labels_, self.resolution_ = np.zeros(views.n_samples, dtype=np.int64), 1.0
             return
-        graph = sp.csr_array(kneighbors_graph(side_by_side(scaled(views, self.scale)), near))
+        graph = sp.csr_array(kneighbors_graph(concatenated(views, self.scale), near))
         self.labels_, self.resolution_ = as_many_as(
             sp.csr_array(graph.maximum(graph.T)), self.n_clusters, seed
         )

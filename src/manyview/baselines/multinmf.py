@@ -18,7 +18,7 @@ from manyview.maths import equations as eq
 from manyview.regularizers import NoPenalty
 from manyview.scaling import SHIFTING, fit_scaling
 
-from ._base import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, SCALED, Baseline
+from ._base import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, SCALED, Baseline, observed
 
 #: No entry of U or V falls below. They decay to subnormal numbers otherwise, whose arithmetic is
 #: several times slower, and so would be their products; at 0 the consensus could not revive them.
@@ -33,8 +33,8 @@ class MultiNMF(Baseline):
 
         Σ_s ‖X_s − V_s U_sᵀ‖² + a Σ_s ‖V_s − V*‖²
 
-    and clusters the consensus V* by k-means. `WMNMF` is this with learned weights, observation
-    weights and a graph.
+    and clusters the consensus V* by k-means. Missing views are left out of both sums. `WMNMF` is this
+    with learned weights, observation weights and a graph.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class MultiNMF(Baseline):
     labels_ : ndarray (N,)
     consensus_ : ndarray (N, K), V*
     components_ : list of ndarray (K, M_s), the U_s transposed
-    coefficients_ : list of ndarray (N, K), the V_s
+    coefficients_ : list of ndarray (N, K), the V_s; NaN for samples that lack the view
     history_ : dict of arrays
         "round", "objective" at its start, and "accepted": False where the round before was undone.
     n_iter_ : int, rounds done
@@ -79,6 +79,7 @@ class MultiNMF(Baseline):
     factorization, SIAM Data Mining 2013.
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = SCALED | {
         "n_components": [COUNT, None],
         "weight": [StrOptions({"equal"}), NOT_NEGATIVE],
@@ -108,15 +109,23 @@ class MultiNMF(Baseline):
         rng = generator(self.random_state)
         a = 1 / len(views) if self.weight == "equal" else float(self.weight)
         k = self.n_components or self.n_clusters
-        pairs = zip(fit_scaling(views, self.scale), views.matrices, strict=True)
-        Xs = [scaling.apply(M.astype(np.float64, copy=False)) for scaling, M in pairs]
-        U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter)
-        joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo)
+        parts, rows = observed(views)
+        Xs = [
+            fit_scaling(part, self.scale)[0].apply(part.matrices[0].astype(np.float64, copy=False))
+            for part in parts
+        ]
+        if self.scale == "total":  # the sum of a view with fewer samples is smaller as well
+            n = views.n_samples
+            Xs = [X if len(r) == n else X * (len(r) / n) for X, r in zip(Xs, rows, strict=True)]
+        U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter, rows)
+        joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo, rows)
         self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
         tell_empty_clusters(self.labels_, self.n_clusters)
         self.consensus_ = joint.consensus
         self.components_ = [np.ascontiguousarray(Us.T) for Us in joint.U]
-        self.coefficients_ = joint.V
+        self.coefficients_ = [np.full(joint.consensus.shape, np.nan) for _ in joint.V]
+        for whole, Vs, present in zip(self.coefficients_, joint.V, rows, strict=True):
+            whole[present] = Vs
         self.history_ = {name: np.array(column) for name, column in joint.history.items()}
         self.n_iter_ = int(self.history_["round"][-1])
 
@@ -141,17 +150,26 @@ class Joint:
 
 
 def chained_starts(
-    Xs: list[Matrix], k: int, rng: np.random.Generator, passes: int, n_iter: int
+    Xs: list[Matrix],
+    k: int,
+    rng: np.random.Generator,
+    passes: int,
+    n_iter: int,
+    rows: list[Array] | None = None,
 ) -> tuple[list[Array], list[Array]]:
-    """Plain NMF of one view after another, each from the V of the last and a random U."""
-    n = Xs[0].shape[0]
+    """Plain NMF of one view after another, each from the V of the last and a random U.
+
+    ``rows`` are the samples that each view has, by default all.
+    """
+    rows = [np.arange(X.shape[0]) for X in Xs] if rows is None else rows
+    n = 1 + max(int(r.max()) for r in rows)
     U: list[Array] = [np.empty(0)] * len(Xs)
     V: list[Array] = [np.empty(0)] * len(Xs)
     current = 1 - rng.random((n, k))  # in (0, 1]: a zero would stay zero
     for _ in range(passes):
         for s, X in enumerate(Xs):
-            U[s], current = nmf(X, 1 - rng.random((X.shape[1], k)), current, n_iter)
-            V[s] = current
+            U[s], V[s] = nmf(X, 1 - rng.random((X.shape[1], k)), current[rows[s]], n_iter)
+            current[rows[s]] = V[s]
     return U, V
 
 
@@ -187,16 +205,33 @@ def factorise(
     max_iter: int,
     inner_iter: int,
     max_redo: int = 30,
+    rows: list[Array] | None = None,
 ) -> Joint:
-    """The rounds: consensus, objective, undo if it rose, then every view anew."""
+    """The rounds: consensus, objective, undo if it rose, then every view anew.
+
+    ``rows`` are the samples that each view has, by default all. The consensus of a sample is over its
+    views; it starts as V of the first view that has the sample.
+    """
+    rows = [np.arange(len(Vs)) for Vs in V] if rows is None else rows
+    first = np.empty((1 + max(int(r.max()) for r in rows), V[0].shape[1]))
+    for Vs, present in reversed(list(zip(V, rows, strict=True))):
+        first[present] = Vs
+
+    def mean_over_views(V: list[Array]) -> Array:
+        total, count = np.zeros(first.shape), np.zeros((len(first), 1))
+        for Vs, present in zip(V, rows, strict=True):
+            total[present] += Vs
+            count[present] += 1
+        return total / count
+
     x_sq = [row_norms(X, squared=True) for X in Xs]
-    joint = Joint(list(U), list(V), V[0])
+    joint = Joint(list(U), list(V), first)
     kept, lowest = (joint.U, joint.V), np.inf
     round_ = redone = 0
     while round_ < max_iter:
         if round_ > 0:
-            joint.consensus = sum(joint.V[1:], joint.V[0]) / len(Xs)
-        now = _objective(Xs, x_sq, joint, a)
+            joint.consensus = mean_over_views(joint.V)
+        now = _objective(Xs, x_sq, joint, a, rows)
         accepted = not now > lowest
         joint.record(round_ + 1 if accepted else round_, now, accepted)
         if accepted:
@@ -207,19 +242,21 @@ def factorise(
             redone += 1
         else:
             joint.U, joint.V = kept
-            joint.consensus = sum(joint.V[1:], joint.V[0]) / len(Xs)
+            joint.consensus = mean_over_views(joint.V)
             break
         pairs = [
-            pulled_nmf(X, Us, Vs, joint.consensus, a, inner_iter)
-            for X, Us, Vs in zip(Xs, joint.U, joint.V, strict=True)
+            pulled_nmf(X, Us, Vs, joint.consensus[present], a, inner_iter)
+            for X, Us, Vs, present in zip(Xs, joint.U, joint.V, rows, strict=True)
         ]
         joint.U, joint.V = [p[0] for p in pairs], [p[1] for p in pairs]
     return joint
 
 
-def _objective(Xs: list[Matrix], x_sq: list[Array], joint: Joint, a: float) -> float:
+def _objective(
+    Xs: list[Matrix], x_sq: list[Array], joint: Joint, a: float, rows: list[Array]
+) -> float:
     total = 0.0
-    for X, sq, U, V in zip(Xs, x_sq, joint.U, joint.V, strict=True):
+    for X, sq, U, V, present in zip(Xs, x_sq, joint.U, joint.V, rows, strict=True):
         total += float(residual_rows(X, X @ U, U, V, sq, U.T @ U).sum())
-        total += a * eq.consensus_gap(V, np.ones(V.shape[1]), joint.consensus)
+        total += a * eq.consensus_gap(V, np.ones(V.shape[1]), joint.consensus[present])
     return total

@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval
 from manyview._types import Array, Seed, Views
 from manyview.base import generator
 
-from ._base import COUNT, SCALED, Baseline, scaled
+from ._base import COUNT, SCALED, Baseline, observed, scaled
 from .fusion import SNF
 
 #: Penalties tried, as shares of the smallest one that leaves nothing, and parts of the rows left out.
@@ -49,14 +49,15 @@ def descend(gram: Array, cross: Array, penalty: float, nonnegative: bool) -> Arr
 def chosen_penalty(X: Array, W: Array, folds: Array) -> float:
     """The largest penalty whose error on rows left out is within one standard error of the least."""
     largest = float(np.abs(W.T @ X).max())
-    errors = np.empty((N_FOLDS, len(PATH)))
-    for f in range(N_FOLDS):
-        out = folds == f
+    kinds = np.unique(folds)
+    errors = np.empty((len(kinds), len(PATH)))
+    for f, kind in enumerate(kinds):
+        out = folds == kind
         gram, cross = W[~out].T @ W[~out], W[~out].T @ X[~out]
         for i, share in enumerate(PATH):
             H = descend(gram, cross, share * largest * (~out).mean(), False)
             errors[f, i] = np.mean((X[out] - W[out] @ H) ** 2)
-    mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(N_FOLDS)
+    mean, spread = errors.mean(axis=0), errors.std(axis=0, ddof=1) / np.sqrt(len(kinds))
     within = mean <= mean.min() + spread[mean.argmin()]
     return float(PATH[np.flatnonzero(within)[0]] * largest)
 
@@ -68,7 +69,8 @@ class PIntMF(Baseline):
     X_s ≈ W H_s with one W for all views, nonnegative, whose rows add up to 1, and H_s of any sign made
     sparse by a lasso. It starts from SNF and goes on until the clusters of W stay. The penalty of each
     view is chosen by cross-validation over the observations. Two things differ from the R package: the
-    profiles are not rounded, and W is found without the small ridge it adds.
+    profiles are not rounded, and W is found without the small ridge it adds. A missing view has no part
+    in the row of W of its sample; the R package needs complete views.
 
     Parameters
     ----------
@@ -101,6 +103,7 @@ class PIntMF(Baseline):
     factorization method for multi-omics data, Bioinformatics 38, 2022.
     """
 
+    _takes_missing: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict] = SCALED | {
         "n_components": [COUNT, None],
         "max_iter": [COUNT],
@@ -119,21 +122,27 @@ class PIntMF(Baseline):
     def _cluster(self, views: Views) -> None:
         rng = generator(self.random_state)
         k = self.n_components or self.n_clusters
-        given = [M.toarray() if sp.issparse(M) else M for M in scaled(views, self.scale)]
-        Xs = [np.asarray(X, dtype=float) for X in given]
-        start = SNF(k, scale=None, random_state=int(rng.integers(2**31))).fit(dict(enumerate(Xs)))
+        parts, rows = observed(views)
+        given = [scaled(part, self.scale)[0] for part in parts]
+        Xs = [np.asarray(M.toarray() if sp.issparse(M) else M, dtype=float) for M in given]
+        wide = [np.full((views.n_samples, X.shape[1]), np.nan) for X in Xs]
+        for whole, X, present in zip(wide, Xs, rows, strict=True):
+            whole[present] = X
+        start = SNF(k, scale=None, random_state=int(rng.integers(2**31))).fit(dict(enumerate(wide)))
         W = np.eye(k)[start.labels_]
         folds = rng.permutation(np.arange(views.n_samples) % N_FOLDS)
         labels = start.labels_
         n_iter, settled = 0, False
         while n_iter < self.max_iter and not settled:
             n_iter += 1
-            H = [self._profiles(M, W, folds) for M in Xs]
-            W = _weights(Xs, H)
+            H = [self._profiles(M, W[r], folds[r]) for M, r in zip(Xs, rows, strict=True)]
+            W = _weights(Xs, H, rows)
             before, labels = labels, _ward(W, self.n_clusters)
             settled = bool(adjusted_rand_score(before, labels) > SAME)
         self.labels_, self.consensus_, self.components_, self.n_iter_ = labels, W, H, n_iter
-        left = sum(((M - W @ h) ** 2).sum() / M.size for M, h in zip(Xs, H, strict=True))
+        left = sum(
+            ((M - W[r] @ h) ** 2).sum() / M.size for M, h, r in zip(Xs, H, rows, strict=True)
+        )
         whole = sum(((M - M.mean(axis=0)) ** 2).sum() / M.size for M in Xs)
         self.explained_ = float(1 - left / whole) if whole > 0 else 0.0
 
@@ -145,11 +154,24 @@ class PIntMF(Baseline):
         return descend(W.T @ W, W.T @ X, penalty, False)
 
 
-def _weights(Xs: list[Array], H: list[Array]) -> Array:
-    """W ≥ 0 by least squares, every view counting the same, and its rows made to add up to 1."""
-    gram = sum(h @ h.T / h.shape[1] for h in H)
-    cross = sum(h @ X.T / h.shape[1] for h, X in zip(H, Xs, strict=True))
-    W = descend(np.asarray(gram), np.asarray(cross), 0.0, True).T
+def _weights(Xs: list[Array], H: list[Array], rows: list[Array]) -> Array:
+    """W ≥ 0 by least squares, every view counting the same, and its rows made to add up to 1.
+
+    Samples that have the same views are solved together.
+    """
+    n = 1 + max(int(r.max()) for r in rows)
+    has = np.column_stack([np.isin(np.arange(n), r) for r in rows])
+    W = np.empty((n, len(H[0])))
+    for pattern in np.unique(has, axis=0):
+        same = np.flatnonzero((has == pattern).all(axis=1))
+        there = [
+            (X[np.searchsorted(r, same)], h)
+            for X, h, r, there in zip(Xs, H, rows, pattern, strict=True)
+            if there
+        ]
+        gram = sum(h @ h.T / h.shape[1] for _, h in there)
+        cross = sum(h @ X.T / h.shape[1] for X, h in there)
+        W[same] = descend(np.asarray(gram), np.asarray(cross), 0.0, True).T
     total = W.sum(axis=1, keepdims=True)
     return np.where(total > 0, W / np.where(total > 0, total, 1), 1 / W.shape[1])
 

@@ -17,7 +17,7 @@ from manyview.base import generator
 from manyview.labels import largest_first
 from manyview.metrics import accuracy
 
-from ._base import SCALED, Baseline, scaled, set_seeds, side_by_side
+from ._base import SCALED, Baseline, concatenated, set_seeds
 
 #: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
 SILHOUETTE_SAMPLE = 5000
@@ -150,7 +150,8 @@ class ConcatViews(_Wrapper):
     """Set the views side by side and cluster the one wide matrix.
 
     The plainest way to use several views, and with features brought to one scale often a very
-    strong one. With ``scale=None`` the view with the largest numbers decides alone.
+    strong one. With ``scale=None`` the view with the largest numbers decides alone. Missing views and
+    values are replaced by the mean of each feature, with a warning.
 
     Parameters
     ----------
@@ -182,6 +183,8 @@ class ConcatViews(_Wrapper):
     True
     """
 
+    _takes_missing: ClassVar[bool] = True
+
     estimator: Any
     _: KW_ONLY
     scale: str | None = None
@@ -189,6 +192,6 @@ class ConcatViews(_Wrapper):
     random_state: Seed = None
 
     def _cluster(self, views: Views) -> None:
-        wide = side_by_side(scaled(views, self.scale))
+        wide = concatenated(views, self.scale)
         self.estimator_ = self._copy(generator(self.random_state))
         self.labels_ = np.asarray(self.estimator_.fit_predict(wide))

@@ -1,12 +1,13 @@
-"""Data to try the methods on: generators and two shipped datasets.
+"""Data to try the methods on: generators and two shipped datasets; missing views and splits for benchmarks.
 
-Every function returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
+Every generator and loader returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
 `description`, and names of features and samples where they are known.
 """
 
 from ._cells import make_single_cells
 from ._cohort import make_cohort
 from ._dataset import Dataset
+from ._missing import missing_views, remove_views, split_samples
 from ._shipped import load_handwritten, load_nutrimouse
 from ._synthetic import NoisyView, make_synthetic
 
@@ -18,4 +19,7 @@ __all__ = [
     "make_cohort",
     "make_single_cells",
     "make_synthetic",
+    "missing_views",
+    "remove_views",
+    "split_samples",
 ]

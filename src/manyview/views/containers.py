@@ -184,8 +184,13 @@ def _dense(item: Any, name: str) -> Array:
     if X.ndim != 2:
         raise ValueError(
             f"Expected 2D array for view {name!r} (observations × features), got {X.ndim}D array "
-            "instead. Reshape your data: X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) "
-            "if it is one sample"
+            + "instead. Reshape your data: "
+            + (
+                "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one sample"
+                if X.ndim == 1
+                else "pass a list with one view per slice, such as list(X), or X.reshape(len(X), -1) "
+                "to make all values of a sample features of one view"
+            )
         )
     return X
 

@@ -41,7 +41,12 @@ def check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, cal
 
 
 def check_values(
-    X: Matrix, label: str, allow_negative: bool, allow_missing: bool, caller: str
+    X: Matrix,
+    label: str,
+    allow_negative: bool,
+    allow_missing: bool,
+    caller: str,
+    remedy: str = "remove or impute them",
 ) -> None:
     if is_streamed(X):
         found: Iterable[str | None]
@@ -65,9 +70,13 @@ def check_values(
         bad = np.flatnonzero(~(np.isfinite(values.ravel()) | fine(values.ravel()).astype(bool)))
         if len(bad):
             row, column = _position(X, bad[0])
+            if not np.isnan(values.ravel()[bad]).all():
+                remedy = "correct them: infinite values are not missing values"
+            elif sp.issparse(X):
+                remedy = "a sparse matrix cannot hold missing values; pass a dense array"
             raise ValueError(
                 f"{label} has {len(bad)} NaN or infinite entries (the first is "
-                f"{values.ravel()[bad[0]]} at row {row}, column {column}); remove or impute them"
+                f"{values.ravel()[bad[0]]} at row {row}, column {column}); {remedy}"
             )
         low = np.nanmin(values) if np.isfinite(values).any() else 0.0
     if low < 0 and not allow_negative:
@@ -163,6 +172,7 @@ def as_views(
     allow_relations: bool = False,
     min_samples: int = 2,
     caller: str = "manyview",
+    remedy: str = "remove or impute them",
 ) -> Views:
     """Validate ``data`` as several views of the same observations.
 
@@ -196,6 +206,8 @@ def as_views(
         Fewest observations accepted: 2 to fit, 1 to predict.
     caller : str
         Who is asking, for the messages.
+    remedy : str
+        What to do about NaN where it is not allowed, for the message.
 
     Returns
     -------
@@ -230,7 +242,7 @@ def as_views(
         label = item.matrix.label if is_streamed(item.matrix) else f"view {name!r}"
         if not isinstance(X, Relation):
             negative, missing = decide(allow_negative, name), decide(allow_missing, name)
-            check_values(X, label, negative, missing, caller)
+            check_values(X, label, negative, missing, caller, remedy)
     if allow_relations:
         hint_at_graphs(matrices, names)
     features = tuple(

@@ -132,7 +132,7 @@ def _summary(found: Comparison) -> Table:
         sd = _number(row["acc_sd"], 3) if truth else ""
         if sd:
             means[0] += f" ({sd})"
-        total = row["n_ok"] + row["n_failed"] + row["n_skipped"]
+        total = row["n_ok"] + row["n_failed"] + row["n_skipped"] + row["n_not_applicable"]
         last = [_number(row["stability"], 2), _number(row["seconds_mean"], 2)]
         rank = [_number(row["mean_rank"], 1)] if truth else []
         table.add_row(name, *rank, *means, *last, f"{row['n_ok']}/{total}")

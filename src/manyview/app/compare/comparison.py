@@ -18,11 +18,12 @@ from manyview._warn import warn_user
 from manyview.app.compare.consensus import agreed
 from manyview.app.compare.methods import Method, resolve
 from manyview.app.compare.page import SCORES, draw, files_of
-from manyview.app.compare.runs import KIND, Plan, Store, versions
+from manyview.app.compare.runs import KIND, Plan, Store, versions, with_nan
 from manyview.app.processes import Limits, memory_is_watched
 from manyview.app.run.meaning import known
-from manyview.baselines._base import scaled
+from manyview.baselines._base import check_covered, scaled
 from manyview.datasets._dataset import import_pandas
+from manyview.engines.numpy.presence import has_nan, observed_rows
 from manyview.io.writing import claimed
 from manyview.metrics import scores
 from manyview.views.views import as_views
@@ -33,6 +34,12 @@ FILES = ("results.csv", "summary.csv", "agreement.csv", "consensus.csv", "clinic
 RANKED = ("acc", "nmi", "ari", "f_score")
 #: What every finished run has.
 ALWAYS = ("seconds", "peak_memory_mb")
+#: Columns of the summary that count the runs without a result, by their status.
+COUNTS = {
+    "failed": "n_failed",
+    "skipped": "n_skipped",
+    "not applicable": "n_not_applicable",
+}
 #: Asked for where neither a number nor known classes are given, as by the estimators.
 DEFAULT_CLUSTERS = 8
 
@@ -44,9 +51,10 @@ class Comparison:
     Attributes
     ----------
     table : DataFrame, one row per method and run
-        method, run, seed, status ("ok", "failed", "skipped"), reason; with known classes acc, nmi,
-        ari, f_score, precision, recall; always seconds, peak_memory_mb (of the whole process,
-        Python included), n_found (clusters), oracle, shifted (features moved to start at 0), remark.
+        method, run, seed, status ("ok", "failed", "skipped", "not applicable"), reason; with known
+        classes acc, nmi, ari, f_score, precision, recall; always seconds, peak_memory_mb (of the
+        whole process, Python included), n_found (clusters), oracle, shifted (features moved to start
+        at 0), remark.
     summary : DataFrame, one row per method
         Mean and sd of each; mean_rank over acc, nmi, ari and f_score (precision and recall can
         each be had for nothing: one cluster has recall 1), empty if no classes are known;
@@ -145,19 +153,19 @@ class Comparison:
 
     @property
     def troubles(self) -> list[str]:
-        """A line for each method of which a run failed or was skipped, with the first reason."""
+        """A line for each method with runs that gave no result, with the first reason."""
         lines = []
         for row in self.summary.to_dict("records"):
-            kinds = [
-                f"{row[f'n_{kind}']} {kind}" for kind in ("failed", "skipped") if row[f"n_{kind}"]
-            ]
-            if kinds:
+            kinds = [f"{row[column]} {kind}" for kind, column in COUNTS.items() if row[column]]
+            if kinds and not row["n_ok"] + row["n_failed"] + row["n_skipped"]:
+                lines.append(f"{row['method']}: not applicable: {row['reason']}")
+            elif kinds:
                 lines.append(f"{row['method']}: {', '.join(kinds)}: {row['reason']}")
         return lines
 
     def __repr__(self) -> str:
         counts = self.table["status"].value_counts()
-        runs = ", ".join(f"{counts[s]} {s}" for s in ("ok", "failed", "skipped") if s in counts)
+        runs = ", ".join(f"{counts[s]} {s}" for s in ("ok", *COUNTS) if s in counts)
         first = f"<Comparison of {len(self.methods)} methods: {runs}>"
         return "\n".join([first, *(f"  {line}" for line in self.troubles)])
 
@@ -182,12 +190,13 @@ def compare(
     Runs are done by processes of their own, one after the other, so that the time and peak memory of a
     run are its own, and a run that fails, hangs or crashes becomes a row with the reason. Run r has the
     same seed for every method. Features of which some numbers are negative are moved to start at 0 for
-    methods that take none; the table says so.
+    methods that take none; the table says so. Views may be missing for some samples: methods that need
+    complete views are then listed as "not applicable".
 
     Parameters
     ----------
     views : list, dict or array
-        As for `WMNMF`.
+        As for `RobustWMNMF`: a missing view is a row of NaN, or an id that a DataFrame lacks.
     y : sequence, optional
         Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
         view by ``y``, as in the paper; these rows are marked ``oracle`` and push nobody's rank down.
@@ -197,9 +206,9 @@ def compare(
         ``y``.
     methods : "all", "paper", "honest", "omics", names, or dict of name → estimator, default="all"
         "honest" are simple methods the paper left out, "omics" those that are usual for omics;
-        RobustWMNMF and WM-NMF are in each of them. A dict may also hold functions of a seed, such as
-        `manyview.baselines.paper_methods` gives, and classes that are defined in the script or
-        notebook itself.
+        RobustWMNMF and WM-NMF are in each of them. A dict may also hold classes with a parameter
+        ``n_clusters``, and functions of a seed, or of the number of clusters and a seed, that make an
+        estimator; they may be defined in the script or notebook itself.
     n_runs : int, default=10
     random_state : int, default=0
         The seed of run r is derived from this and r.
@@ -235,7 +244,9 @@ def compare(
     >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
     """
     pandas = import_pandas("compare()")
-    data = as_views(views, allow_negative=True, caller="compare")
+    data = with_nan(as_views(views, allow_negative=True, allow_missing=True, caller="compare"))
+    rows = [np.flatnonzero(observed_rows(X)) for X in data.matrices]
+    check_covered(rows, data.n_samples)
     _check_scale(scale)
     if scale is not None:
         data = replace(data, matrices=tuple(scaled(data, scale)))
@@ -249,7 +260,7 @@ def compare(
         raise ValueError(
             f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
         )
-    chosen = resolve(methods, int(n_clusters))
+    chosen = resolve(methods, int(n_clusters), any(has_nan(X) for X in data.matrices))
     if not memory_is_watched():
         warn_user(
             "this system does not tell how much memory a process holds: "
@@ -280,6 +291,9 @@ def compare(
         **{name: float(value) for name, value in limits.items()},
         "n_jobs": int(n_jobs),
         "scale": scale,
+        "missing": {
+            name: data.n_samples - len(r) for name, r in zip(data.names, rows, strict=True)
+        },
         "versions": versions(),
     }
     summary = summarise(pandas, table, labels)
@@ -377,7 +391,8 @@ def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
             "method": method,
             "oracle": bool(runs["oracle"].iloc[0]),
             "shifted": bool(runs["shifted"].any()),
-            **{f"n_{s}": int((runs["status"] == s).sum()) for s in ("ok", "failed", "skipped")},
+            "n_ok": len(ok),
+            **{column: int((runs["status"] == s).sum()) for s, column in COUNTS.items()},
             "mean_rank": np.nan,
         }
         for name in names:

@@ -62,11 +62,14 @@ class Method:
     caution: str = ""
 
 
-def resolve(methods: Any, n_clusters: int) -> list[Method]:
-    """``methods`` of `manyview.compare` as a list, in the order they will be shown."""
-    known = _catalogue(n_clusters)
+def resolve(methods: Any, n_clusters: int, missing: bool = False) -> list[Method]:
+    """``methods`` of `manyview.compare` as a list, in the order they will be shown.
+
+    Where views are ``missing``, those called by name that can accept them are made so.
+    """
+    known = _catalogue(n_clusters, missing)
     if isinstance(methods, Mapping):
-        chosen = [_given(str(name), value, known) for name, value in methods.items()]
+        chosen = [_given(str(name), value, known, n_clusters) for name, value in methods.items()]
     else:
         if isinstance(methods, str):
             methods = [methods]
@@ -132,8 +135,14 @@ def _named_code(value: Any) -> str:
         return name
 
 
-def _catalogue(n_clusters: int) -> dict[str, Method]:
+def _allowing(make: Callable[[int], Any], seed: int) -> Any:
+    return make(seed).set_params(missing="allow")
+
+
+def _catalogue(n_clusters: int, missing: bool = False) -> dict[str, Method]:
     papers, simple = paper_methods(n_clusters), honest_methods(n_clusters)
+    if missing:
+        papers |= {name: functools.partial(_allowing, papers[name]) for name in _PROPOSED}
     omics = omics_methods(n_clusters)
     robust = Method(
         "RobustWMNMF", functools.partial(_seeded_copy, RobustWMNMF(n_clusters)), "robust", _ROBUST
@@ -179,16 +188,32 @@ def _named(item: Any, known: dict[str, Method]) -> list[Method]:
     return [known[name] for name in sets.get(item, [item])]
 
 
-def _given(name: str, value: Any, known: dict[str, Method]) -> Method:
-    """A user's estimator, or function of a seed that makes one."""
-    if hasattr(value, "fit_predict") and not isinstance(value, type):
-        make: Callable[[int], Any] = functools.partial(_seeded_copy, value)
+def _given(name: str, value: Any, known: dict[str, Method], n_clusters: int) -> Method:
+    """A user's estimator, its class, or a function that makes one."""
+    make: Callable[[int], Any]
+    if isinstance(value, type):
+        if not hasattr(value, "fit_predict"):
+            raise ValueError(
+                f"method {name!r}: the class {value.__name__} has no fit_predict(views); add it"
+            )
+        takes = _parameters(value)
+        if "n_clusters" not in takes:
+            raise ValueError(
+                f"method {name!r}: the class {value.__name__} has no parameter n_clusters "
+                f"(it has {', '.join(takes) or 'none'}); pass an object of it, "
+                f"{value.__name__}(...), or a function of the number of clusters and a seed"
+            )
+        make = functools.partial(_seeded_copy, value(n_clusters=n_clusters))
+    elif hasattr(value, "fit_predict"):
+        make = functools.partial(_seeded_copy, value)
+    elif callable(value) and len(_parameters(value, required=True)) == 2:
+        make = functools.partial(value, n_clusters)
     elif callable(value):
         make = value
     else:
         raise ValueError(
-            f"method {name!r} must be an estimator with fit_predict(views), or a function of a seed "
-            f"that makes one; got a {type(value).__name__}"
+            f"method {name!r} must be an estimator with fit_predict(views), its class, or a function "
+            f"of a seed that makes one; got a {type(value).__name__}"
         )
     kind = type(value if make is not value else _attempt(make))
     ours = known.get(name)
@@ -197,6 +222,15 @@ def _given(name: str, value: Any, known: dict[str, Method]) -> Method:
         return Method(name, make, ours.group, ours.description, ours.oracle, ours.caution)
     first_line = (kind.__doc__ or "").strip().split("\n")[0] if kind is not type(None) else ""
     return Method(name, make, "yours", first_line)
+
+
+def _parameters(value: Callable[..., Any], required: bool = False) -> list[str]:
+    """Names of the parameters of a class or function; ``required``: those without a default."""
+    try:
+        found = inspect.signature(value).parameters.values()
+    except ValueError:  # some functions written in C have no signature
+        return []
+    return [p.name for p in found if not required or (p.default is p.empty and p.kind <= 1)]
 
 
 def _attempt(make: Callable[[int], Any]) -> Any:

@@ -161,7 +161,7 @@ def _name_rows(ax: Any, table: Any, names: list[str], about: dict[str, Any]) -> 
     for i, name in enumerate(names):
         states = set(table.loc[table["method"] == name, "status"])
         if "ok" not in states:
-            text = "failed" if "failed" in states else "skipped"
+            text = next(s for s in ("failed", "skipped", "not applicable") if s in states)
             _write(ax, f"{text}, see the table", 0.03, i, color=FAINT, style="italic")
 
 
@@ -289,7 +289,7 @@ def _best(summary: Sequence[Row], column: str, best: Any) -> float | None:
 
 
 def _troubles(results: Sequence[Row]) -> list[tuple[str, str, str, str]]:
-    """Reasons of failed and skipped runs and remarks of the others, equal ones together."""
+    """Reasons of runs without a result and remarks of the others, equal ones together."""
     seen: dict[tuple[str, str, str], list[int]] = {}
     for row in results:
         if text := row["reason"] or row["remark"]:
@@ -300,4 +300,6 @@ def _troubles(results: Sequence[Row]) -> list[tuple[str, str, str, str]]:
         whole = len(runs) > 2 and runs == list(range(runs[0], runs[-1] + 1))
         which = f"{runs[0]} to {runs[-1]}" if whole else ", ".join(map(str, runs))
         found.append((printable(method), what, which, printable(text)))
-    return sorted(found, key=lambda item: ("failed", "skipped", "remark").index(item[1]))
+    return sorted(
+        found, key=lambda item: ("failed", "skipped", "not applicable", "remark").index(item[1])
+    )

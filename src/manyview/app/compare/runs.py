@@ -28,9 +28,11 @@ from manyview.app.processes import (
     run_tasks,
     sent,
 )
+from manyview.base import MultiViewEstimator
 from manyview.baselines import NEMO, SNF, CostWarning
 from manyview.baselines.mlrssc import duration
 from manyview.baselines.wrappers import BestSingleView
+from manyview.engines.numpy.presence import has_nan, present_rows
 from manyview.io import checksum
 from manyview.io.writing import scratch, write_whole
 
@@ -120,7 +122,10 @@ class Plan:
     def __post_init__(self) -> None:
         self.records: dict[tuple[str, int], Record] = {}
         self.keys: dict[tuple[str, int], str] = {}
-        self._negative = any(X.min() < 0 for X in self.data.matrices)
+        self._negative = any(
+            (X.min() if sp.issparse(X) else np.nanmin(X)) < 0 for X in self.data.matrices
+        )
+        self._missing = any(has_nan(X) for X in self.data.matrices)
         self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
     def carry_out(self, store: Store, n_jobs: int, progress: bool) -> dict[tuple[str, int], Record]:
@@ -173,6 +178,11 @@ class Plan:
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
         cost_key = key_of("cost", *base)
+        ours = isinstance(model, MultiViewEstimator)
+        if self._missing and ours and not get_tags(model).input_tags.allow_nan:
+            record = {"status": "not applicable", "reason": "it needs complete views"}
+            self.records |= {(method.name, run): record for run in range(len(self.seeds))}
+            return cost_key
         if hasattr(model, "estimate_cost") and not self._any_ok(method):
             reason = self._too_costly(model, cost_key, store)
             for run in range(len(self.seeds)) if reason else ():
@@ -375,6 +385,17 @@ def _fits(
         yield _codes(labels, views.n_samples), found
 
 
+def with_nan(views: Views) -> Views:
+    """Sparse views that lack samples of others as dense ones: a sparse matrix holds no NaN."""
+    matrices = list(views.matrices)
+    for s, name in enumerate(views.names):
+        if name in views.filled:
+            whole = matrices[s].toarray().astype(float)
+            whole[~present_rows(matrices[s])] = np.nan
+            matrices[s] = whole
+    return replace(views, matrices=tuple(matrices), filled={})
+
+
 def load_views(folder: Path) -> Views:
     names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
     matrices: list[Matrix] = []
@@ -395,7 +416,8 @@ def save_views(views: Views, folder: Path) -> None:
 
 def from_zero(X: Matrix) -> Matrix:
     """Every feature that has negative numbers moved to start at 0."""
-    low = np.asarray(X.min(axis=0).toarray() if sp.issparse(X) else X.min(axis=0)).ravel()
+    least = X.min(axis=0).toarray() if sp.issparse(X) else np.fmin.reduce(X, axis=0)
+    low = np.asarray(least).ravel()
     if not (low < 0).any():
         return X
     return (X.toarray() if sp.issparse(X) else np.asarray(X)) - np.minimum(low, 0)

@@ -13,8 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from manyview._types import Array, Matrix, Views
 from manyview.base import fitted_input, generator, kept_views, observed_columns, observed_part
+from manyview.baselines._base import scaled, side_by_side
 from manyview.baselines.catalogue import plain_spectral
-from manyview.baselines.wrappers import scaled, side_by_side
 from manyview.engines.affinity import nearest_neighbors
 from manyview.engines.numpy.distances import sparse_products, written_out
 from manyview.engines.numpy.presence import as_table, is_table, observed_rows
