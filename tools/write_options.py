@@ -29,15 +29,16 @@ def names(parameter: Any) -> str:
 
 def default(parameter: Any) -> str:
     if parameter.required:
-        return "must be given"
+        return "required"
     value = parameter.default
     if isinstance(value, bool):
         return "yes" if value else ""
     return "" if value is None or value == () else f"`{value}`"
 
 
-def table(command: Any) -> list[str]:
-    lines = ["| | | unless said |", "|---|---|---|"]
+def rows(command: Any) -> list[str]:
+    """A row for every option: its name, what it does, its default."""
+    lines = []
     for parameter in command.params:
         if parameter.hidden or parameter.name in ("help", "install_completion", "show_completion"):
             continue
@@ -48,11 +49,26 @@ def table(command: Any) -> list[str]:
 
 
 def options() -> str:
-    """A heading and a table for every command."""
-    parts = []
-    for name, command in sorted(typer.main.get_command(app).commands.items()):
-        parts += [f"### `manyview {name}`: options", "", *table(command), ""]
-    return "\n".join(parts)
+    """A table for every command, and one for the options that several commands share."""
+    commands = {
+        name: rows(command)
+        for name, command in sorted(typer.main.get_command(app).commands.items())
+    }
+    users: dict[str, list[str]] = {}
+    for name, lines in commands.items():
+        for line in lines:
+            users.setdefault(line, []).append(name)
+    parts = [
+        "### Options of several commands",
+        "",
+        "| | | default | commands |",
+        "|---|---|---|---|",
+    ]
+    parts += [f"{line} {', '.join(who)} |" for line, who in users.items() if len(who) > 1]
+    for name, lines in commands.items():
+        own = [line for line in lines if len(users[line]) == 1]
+        parts += ["", f"### `manyview {name}`", "", "| | | default |", "|---|---|---|", *own]
+    return "\n".join([*parts, ""])
 
 
 def with_options(page: str) -> str:

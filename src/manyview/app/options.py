@@ -38,47 +38,41 @@ def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
 
 FILES = partial(argument, "VIEW...", "One file per view, or name=file.")
 LABELS = partial(
-    option, "Known classes (id and label), to score the clusters only.", None, "FILE[:COLUMN]"
+    option, "Known classes (id and label); only to score the clusters.", None, "FILE[:COLUMN]"
 )
-CLINICAL = partial(
-    option, "Table of what else is known of the samples, tested by cluster.", None, "FILE"
-)
-TIME = partial(option, "Its column with the time of survival.", None, "COLUMN")
+CLINICAL = partial(option, "Clinical table; its columns are tested by cluster.", None, "FILE")
+TIME = partial(option, "Column with the survival time.", None, "COLUMN")
 EVENT = partial(
     option,
-    "Its column that says who had the event, and by which value if that is unclear.",
+    "Column with the event, and the value that marks it.",
     None,
     "COLUMN[=VALUE]",
 )
 HORIZON = partial(
     option,
-    "Time up to which mean survival is compared; by default the last with 10% of every cluster, and 5 "
-    "samples, still at risk.",
+    "Time up to which mean survival is compared; by default while 10% of every cluster, and 5 samples, "
+    "are at risk.",
     None,
     "TIME",
 )
 COVARIATES = partial(
     option,
-    "Columns of the clinical table for which hazard ratios are adjusted (Cox regression).",
+    "Clinical columns that adjust hazard ratios (Cox regression).",
     None,
     "COLUMN,COLUMN",
 )
-GENE_SETS = partial(
-    option, "Gene sets (pathways), tested by cluster in the views of genes.", None, "FILE.gmt"
-)
-FIGURES = partial(option, "Draw the figures as SVG, PNG and PDF, too.", False)
+GENE_SETS = partial(option, "Gene sets (pathways) to test by cluster.", None, "FILE.gmt")
+FIGURES = partial(option, "Also write figures as SVG, PNG and PDF.", False)
 NAMES = partial(
-    option, "Name of a cluster in the report (0=Basal-like); may be repeated.", (), "NUMBER=NAME"
+    option, "Name of a cluster in the report (0=Basal-like); repeatable.", (), "NUMBER=NAME"
 )
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
-MAX_UNPACKED = partial(
-    option, "Most that a packed file may take in memory, if you know it.", None, "GIB"
-)
-BESIDE = partial(option, "Write beside what is in the folder; nothing there is lost.", False)
+MAX_UNPACKED = partial(option, "Memory limit for unpacking a compressed file.", None, "GIB")
+BESIDE = partial(option, "Also write into a folder that has other files, and leave these.", False)
 MATCH = partial(
     option,
-    "When two ids are one sample: as written; case and marks do not count; barcodes.",
+    "When two ids are one sample: same text; ignoring case and marks; same TCGA barcode.",
     choices=("exact", "loose", "tcga"),
 )
 METHOD = partial(option, default="robust", choices=("robust", "wmnmf"))
@@ -105,26 +99,22 @@ class Asked:
 class Reading:
     """How files are read. What may be repeated is for all views, or VIEW=… for one."""
 
-    index: Many = option("Column of sample ids, VIEW=COLUMN, or VIEW= for none.", (), "COLUMN")
-    transpose: Many = option(
-        "This file has samples in columns; all, or none; may be repeated.", (), "VIEW"
-    )
-    header: Many = option(
-        "Whether the first line is headings, or VIEW=yes; may be repeated.", (), "yes|no"
-    )
+    index: Many = option("Column of sample ids; VIEW=COLUMN; VIEW= for none.", (), "COLUMN")
+    transpose: Many = option("File with samples in columns; all; none; repeatable.", (), "VIEW")
+    header: Many = option("Whether the first line is a header; VIEW=yes; repeatable.", (), "yes|no")
     match: str | None = MATCH(default=None)
-    keep_normals: bool = option(
-        "Use normal tissue and controls, too, which TCGA barcodes name.", False
-    )
+    keep_normals: bool = option("Also use normal tissue and controls (by TCGA barcode).", False)
     tumors: str | None = option(
-        "Several tumor samples of a TCGA patient: use one, or all.", None, choices=TUMORS
+        "If a TCGA patient has several tumor samples: use one, or all.", None, choices=TUMORS
     )
-    decimal: Many = option("Decimal mark, or VIEW=comma, if it is in doubt.", (), "comma|point")
-    na: Many = option("This text stands for an empty cell; may be repeated.", (), "TEXT")
-    drop: Many = option("Leave this column out, or VIEW=COLUMN.", (), "COLUMN")
-    drop_text: bool = option("Leave columns of text out.", False)
-    one_hot: bool = option("Make every word of a column a column of 0 and 1.", False)
-    as_view: Many = option("This table is a view, though it looks like labels.", (), "VIEW")
+    decimal: Many = option("Decimal mark; VIEW=comma; repeatable.", (), "comma|point")
+    na: Many = option("Text that marks an empty cell; repeatable.", (), "TEXT")
+    drop: Many = option("Column to drop; VIEW=COLUMN; repeatable.", (), "COLUMN")
+    drop_text: bool = option("Drop columns of text.", False)
+    one_hot: bool = option("Turn each word of a text column into a column of 0 and 1.", False)
+    as_view: Many = option(
+        "Table that is a view although it looks like labels; repeatable.", (), "VIEW"
+    )
 
     def check(self) -> None:
         """Refuse words that an option does not take."""
@@ -184,19 +174,19 @@ class Relations:
     """Views that are links, similarities or distances of samples."""
 
     graph: Many = option(
-        "Links between the samples as a view: a list (id, id, weight), or a matrix; may be repeated.",
+        "View of links between samples: a list (id, id, weight) or a matrix; repeatable.",
         (),
         "NAME=FILE",
     )
-    kernel: Many = option("Similarities between the samples; may be repeated.", (), "NAME=FILE")
-    distance: Many = option("Distances between the samples; may be repeated.", (), "NAME=FILE")
+    kernel: Many = option("View of similarities between samples; repeatable.", (), "NAME=FILE")
+    distance: Many = option("View of distances between samples; repeatable.", (), "NAME=FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Output:
     """How much a command prints."""
 
-    quiet: bool = option("Say nothing but errors.", False)
+    quiet: bool = option("Print errors only.", False)
     json: bool = option("Print the summary as JSON.", False)
 
 
@@ -229,7 +219,7 @@ class FitRequest(KnownOptions):
     book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
     Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
     Samples are matched by the ids in the first column; rows are samples, but a table whose
-    headings are the other files' ids is turned.
+    headings are the other files' ids is transposed.
 
     \b
     Examples:
@@ -249,10 +239,10 @@ class FitRequest(KnownOptions):
 
     files: Many = FILES()
     clusters: str = option(
-        "How many clusters; auto chooses, communities takes those of the fused graph.",
+        "Number of clusters; auto chooses it; communities: those of the fused graph.",
         metavar="K|auto|communities",
     )
-    out: Path = option("Folder for the results, new or empty.")
+    out: Path = option("New or empty folder for the results.")
     method: str = METHOD("robust is recommended; wmnmf is the paper's.")
     scale: str | None = option(
         "robust: auto, log, quantile, sqrt, embedding or none, or by view (rna=log,protein=quantile); "
@@ -260,17 +250,16 @@ class FitRequest(KnownOptions):
         None,
     )
     view_weights: str | None = option(
-        "robust: learned, equal, or numbers by view (rna=2,protein=1); 0 leaves a view out of the labels.",
+        "robust: learned, equal, or numbers by view (rna=2,protein=1); 0: not used for labels.",
         None,
     )
     zero_rows: str | None = option(
-        "robust: whether a row of zeros is missing or observed, or by view "
-        "(mutations=observed); auto: observed in tables of 0 and 1, of one column, or with "
-        "numbers below 0.",
+        "robust: a row of zeros is missing or observed, also by view (mutations=observed); auto: observed "
+        "in tables of 0 and 1, of one column, or with negative numbers.",
         None,
     )
     missing: str = option(
-        "allow: samples of any file; drop: those complete in every file.",
+        "allow: samples of any file; drop: only those complete in all files.",
         "allow",
         choices=("allow", "drop"),
     )
@@ -282,12 +271,12 @@ class FitRequest(KnownOptions):
     covariates: str | None = COVARIATES()
     gene_sets: str | None = GENE_SETS()
     adjust: Many = option(
-        "Covariate of the clinical table (age, sex) to regress out of every view; may be repeated.",
+        "Clinical column (age, sex) to regress out of every view; repeatable.",
         (),
         "COLUMN",
     )
     batch: Many = option(
-        "Column of the clinical table (plate, site) whose batches are aligned; may be repeated.",
+        "Clinical column (plate, site) whose batches are aligned; repeatable.",
         (),
         "COLUMN",
     )
@@ -297,10 +286,10 @@ class FitRequest(KnownOptions):
     relations: Relations = field(default_factory=Relations)
     seed: int = SEED()
     force: bool = FORCE()
-    report: bool = option("Write report.html; without it no refits judge the stability.", True)
+    report: bool = option("Write report.html, with stability from refits.", True)
     on_disk: bool = option("Read files by rows even if they fit in memory.", False)
     checkpoint: Path | None = option(
-        "File for the state of the fit; the same command goes on from it.", None
+        "File for the state of the fit, from which the same command continues.", None
     )
     engine: str = option(
         "torch is for GPUs, dask for several processes or machines.",
@@ -309,7 +298,7 @@ class FitRequest(KnownOptions):
     )
     device: str = option("With --engine torch: auto, cpu, cuda or cuda:1.", "auto")
     resolution: float | None = option(
-        "With --clusters communities: more gives more clusters; 1 unless said.", None
+        "With --clusters communities: higher gives more clusters (default 1).", None
     )
     max_unpacked: float | None = MAX_UNPACKED()
     output: Output = field(default_factory=Output)
@@ -317,10 +306,10 @@ class FitRequest(KnownOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class OutcomesRequest(KnownOptions):
-    """Ask what the clusters of a finished fit mean: survival, clinical columns, known classes.
+    """Compare the clusters of a finished fit with survival, clinical columns, gene sets and known classes.
 
-    Writes the tables into the folder of the run and makes its report anew. Samples are matched by
-    their ids; columns of time and event are recognised by their names if they are not given.
+    Writes the tables into the folder of the run and updates its report. Samples are matched by id;
+    columns of time and event are recognized by name unless you name them.
 
     \b
     Examples:
@@ -346,9 +335,9 @@ class OutcomesRequest(KnownOptions):
 class PredictRequest(KnownOptions):
     """Put new samples into the clusters of a saved model.
 
-    Files are told apart by the names of the views at the fit. With the robust method a view may be
-    left out, or lack some samples or features; the new samples are compared with those of the fit, and
-    --report writes tables and a report on them as a fit does.
+    Files are matched to the views of the fit by name. With the robust method a view may be absent, or
+    lack samples or features. The new samples are compared with those of the fit; --report writes
+    tables and a report on them.
 
     \b
     Examples:
@@ -362,7 +351,7 @@ class PredictRequest(KnownOptions):
     files: Many = FILES()
     out: Path = option("File for id, cluster and confidence (CSV).")
     rescale: bool = option(
-        "Estimate the range of each feature in the new samples: for another platform, same mix of samples.",
+        "Estimate the range of each feature from the new samples, for another platform.",
         False,
     )
     report: Path | None = option("Folder for tables and a report on the new samples.", None)
@@ -377,10 +366,10 @@ class PredictRequest(KnownOptions):
     reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
     batch: str | None = option(
-        "Batch of these samples, after a fit with --batch: one of the fit or a new name.", None
+        "Batch of these samples, known or new, after a fit with --batch.", None
     )
     fitted_on: Many = option(
-        "A file of the fit that stayed on disk, or VIEW=FILE if it moved; may be repeated.",
+        "File of the fit that stayed on disk; VIEW=FILE if it moved; repeatable.",
         (),
         "FILE",
     )
@@ -400,13 +389,16 @@ class SelectRequest:
 
     files: Many = FILES()
     out: Path = option("Folder for the table, the picture and the reasons.")
-    smallest: int = option("Fewest clusters tried.", 2, min=2, name="--from")
+    smallest: int = option("Smallest number of clusters.", 2, min=2, name="--from")
     largest: int | None = option(
-        "Most clusters tried; up to 100, with ten samples for each.", None, min=2, name="--to"
+        "Largest number of clusters (default: 14, or more with ten samples each, up to 100).",
+        None,
+        min=2,
+        name="--to",
     )
-    method: str = METHOD("For wmnmf the rank of its own fits is chosen.")
+    method: str = METHOD("wmnmf: choose the rank by its own fits.")
     criterion: str | None = option(
-        "With --method wmnmf: how the rank is chosen. [default: bicv]",
+        "With --method wmnmf: how to choose the rank (default bicv).",
         None,
         choices=("bicv", "imputation"),
     )
@@ -421,32 +413,32 @@ class SelectRequest:
 class CompareRequest(KnownOptions):
     """Run every method on your files and write tables, a picture and a page to compare them.
 
-    Finished runs are kept in the output folder: the same command goes on where it was interrupted.
-    Agreement of the methods and a consensus clustering are in agreement.csv and consensus.csv; with
-    --clinical, clinical.csv has survival and clinical columns of every method.
+    The same command continues after an interruption. agreement.csv and consensus.csv have the agreement
+    of the methods and a consensus clustering; with --clinical, clinical.csv has survival and clinical
+    columns for every method.
     """
 
-    files: Many = argument("VIEW_FILE...", "One file per view, or name=file; kinds as for fit.")
+    files: Many = argument("VIEW_FILE...", "One file per view, or name=file.")
     labels: str | None = option("Known classes: id and label, or one column in file order.", None)
     clinical: str | None = CLINICAL()
     time: str | None = TIME()
     event: str | None = EVENT()
     horizon: float | None = HORIZON()
     covariates: str | None = COVARIATES()
-    clusters: int = option("How many clusters to look for.", min=1)
+    clusters: int = option("Number of clusters.", min=1)
     out: Path = option("Folder for the result files.")
-    methods: str = option("all, paper, honest, omics, or names with commas between them.", "all")
-    scale: str | None = option("standard or minmax: every feature, for every method.", None)
+    methods: str = option("all, paper, honest, omics, or names separated by commas.", "all")
+    scale: str | None = option("Scale every feature for every method: standard or minmax.", None)
     missing: str = option(
-        "error: no empty cells; drop: only samples complete in every file.",
+        "error: refuse empty cells; drop: only samples complete in all files.",
         "error",
         choices=("error", "drop"),
     )
     runs: int = option("Runs of each method.", 10, min=1)
-    seed: int = option("The runs' seeds are derived from it.", 0, min=0)
-    jobs: int = option("Runs at the same time.", 1, min=1)
-    max_seconds: float = option("Longest time of one run.", 300.0)
-    max_memory: float = option("Most memory of one run, in GiB.", 4.0)
+    seed: int = option("Seed from which the runs' seeds derive.", 0, min=0)
+    jobs: int = option("Parallel runs.", 1, min=1)
+    max_seconds: float = option("Time limit of a run.", 300.0)
+    max_memory: float = option("Memory limit of a run, in GiB.", 4.0)
     reading: Reading = field(default_factory=Reading)
     max_unpacked: float | None = MAX_UNPACKED()
     force: bool = BESIDE()
@@ -473,7 +465,7 @@ class DemoRequest:
 class DatasetsRequest:
     """List the data that comes with manyview, or write it as tables to try things on."""
 
-    out: Path | None = option("Write the data there, a folder of CSV files for each.", None)
+    out: Path | None = option("Folder for the data as CSV files.", None)
     seed: int = option("Seed of the synthetic data.", 0, min=0)
     force: bool = FORCE()
     output: Output = field(default_factory=Output)
@@ -481,9 +473,9 @@ class DatasetsRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest:
-    """Run the paper's experiments and write their tables and the page that holds them together.
+    """Run the paper's experiments; write their tables and a page.
 
-    Finished cells are kept in the output folder: the same command goes on where it was interrupted.
+    The same command continues after an interruption.
     """
 
     experiments: Many = argument(
@@ -493,14 +485,14 @@ class ReproduceRequest:
         (),
     )
     out: Path = option("Folder for the result files.", Path("reproduction"))
-    replications: int = option("Seeds of every method.", 20, min=1)
-    seed: int = option("The seeds are derived from it.", 0, min=0)
-    jobs: int = option("Processes at the same time.", 2, min=1)
+    replications: int = option("Seeds per method.", 20, min=1)
+    seed: int = option("Seed from which all seeds derive.", 0, min=0)
+    jobs: int = option("Parallel processes.", 2, min=1)
     data: Path | None = option("Folder of your LIHC files.", None)
     linear_mlrssc: str = option(
         "Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto.", "auto"
     )
-    again: bool = option("Rerun stored cells that other code has made.", False)
+    again: bool = option("Rerun stored cells made by other code.", False)
     force: bool = BESIDE()
 
     @property
@@ -510,12 +502,12 @@ class ReproduceRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportRequest:
-    """Make the page of a finished run, or make it anew.
+    """Write the page of a finished run, or write it again.
 
-    Of a fit with --no-report it reads the files of the fit once more (only if their checksums are
-    those of then), refits parts of them, and writes the page that the fit would have written. Of a
-    fit that has a page it writes the page anew from the tables. Of a comparison it says where the
-    page is. Of a reproduction it builds page, figures and tables from the result files.
+    After a fit with --no-report it reads the files of the fit again (if their checksums are the same)
+    and writes the full report. After a fit with a report it updates the page from the tables. For a
+    comparison it prints where the page is. For a reproduction it builds page, figures and tables
+    from the result files.
 
     \b
     Examples:
@@ -525,35 +517,29 @@ class ReportRequest:
       manyview report reproduction/ --markdown
     """
 
-    out: Path = argument("RUN", "What fit, compare or reproduce has written.")
-    stability: int | None = option(
-        "Of a fit: so many refits, to see which clusters come back; 0 makes none.", None, "N"
-    )
+    out: Path = argument("RUN", "Folder of fit, compare or reproduce.")
+    stability: int | None = option("Fit: number of refits to measure stability.", None, "N")
     names: Many = NAMES()
-    markdown: bool = option("Of reproduce: print the numbers as Markdown instead.", False)
-    force: bool = option(
-        "Of a fit: measure everything anew, though the run has a page already.", False
-    )
+    markdown: bool = option("Reproduction: print the numbers as Markdown.", False)
+    force: bool = option("Fit: measure everything again.", False)
     max_unpacked: float | None = MAX_UNPACKED()
     output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AppRequest:
-    """Open a page in the browser on which to drop tables; only this machine can reach it.
+    """Open a page in the browser to drop tables on; only this machine can reach it.
 
-    Each run is a folder as fit makes it, and the page shows the command that makes it again.
+    Each run is a folder as fit writes it; the page shows the command that repeats the run.
     From another machine, forward the port: ssh -L 8123:127.0.0.1:8123 with --port 8123.
     """
 
-    folder: Path = option(
-        "Where runs are kept, with copies of their tables.", Path("manyview-runs")
-    )
-    port: int = option("0 takes a free one.", 0, min=0, max=65535)
-    browser: bool = option("Open the page in your browser.", True)
-    max_upload: float = option("Largest table taken.", 1.0, "GIB")
-    max_hours: float = option("Longest time of one run.", 6.0)
-    max_memory: float | None = option("Most memory of one run; what is free.", None, "GIB")
+    folder: Path = option("Folder for runs and copies of their tables.", Path("manyview-runs"))
+    port: int = option("Port; 0: any free one.", 0, min=0, max=65535)
+    browser: bool = option("Open your browser.", True)
+    max_upload: float = option("Size limit of a table.", 1.0, "GIB")
+    max_hours: float = option("Time limit of a run.", 6.0)
+    max_memory: float | None = option("Memory limit of a run (default: free memory).", None, "GIB")
 
     resume = "The page is closed; finished runs are kept."
 
