@@ -167,6 +167,8 @@ class Refits:
         named = (model.scale, model.zero_rows, model.view_weights)
         if model._columns is not None or any(not isinstance(x, str | None) for x in named):
             return None
+        if model.needs_batch:  # all views tell together how batches differ
+            return None
         if model._rows is not None or not self._as_distinct(rest, n_clusters):
             return None
         with threadpool_limits(1):
@@ -391,8 +393,14 @@ def stability(
             return given.matrices[0][rows]
         return {name: X[rows] for name, X in zip(given.names, given.matrices, strict=True)}
 
+    batch: Array | None = getattr(model, "_batch", None)
     if _fitted_on(model, given):
         fitted, labels = model, np.asarray(model.labels_)
+    elif batch is not None:
+        raise ValueError(
+            "the model was fitted with batch=, and refits need the batch of every sample: pass the views "
+            "of the fit"
+        )
     else:
         fitted = _seeded(model, rng)
         if isinstance(
@@ -412,7 +420,9 @@ def stability(
         # The fit of all observations has said what there is to say about the data.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            runs[run, rows] = _seeded(again, rng).fit_predict(part(rows))
+            some = None if batch is None else batch[rows]
+            more = {} if some is None or (some == some[0]).all() else {"batch": some}
+            runs[run, rows] = _seeded(again, rng).fit_predict(part(rows), **more)
     return summarize(labels, runs)
 
 

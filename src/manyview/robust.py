@@ -90,6 +90,7 @@ from manyview.regularizers import NoPenalty
 from manyview.scaling import tell_rounded
 from manyview.storage.checkpoint import Checkpoint
 from manyview.views.containers import Collection
+from manyview.views.ids import places
 from manyview.views.views import LOAD_LIMIT
 from manyview.wmnmf import LoopState, Progress
 
@@ -346,6 +347,7 @@ class RobustWMNMF(
             views = self._read(X, reset=True)
             if batch is not None:
                 views = self._with_batch(views, batch, reset=True)
+            self._batch = views.batch
             refuse_relations(self._relations, list(self.view_names_in_), self.engine)
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
@@ -522,6 +524,24 @@ class RobustWMNMF(
     def needs_batch(self) -> bool:
         """Whether the fit aligned batches, so that new samples need theirs."""
         return self._batches is not None
+
+    def batch_of(self, views: Views) -> Array | None:
+        """The batch of every row of the views of the fit, for refits; None after a fit without batches."""
+        fitted, names, known = self.sample_names_in_, views.sample_names, self._batch
+        if known is None:
+            return None
+        if fitted is not None and names is not None:
+            at = places(map(str, names), map(str, fitted))
+        elif fitted is None and names is None and views.n_samples == len(known):
+            at = np.arange(len(known))
+        else:
+            at = np.array([-1])
+        if len(at) != views.n_samples or (at < 0).any():
+            raise ValueError(
+                "the model was fitted with batch=, and a refit needs the batch of every sample: pass the "
+                "views of the fit, with the same names of samples"
+            )
+        return known[at]
 
     def _read_new(self, X: Any, batch: Any) -> Views:
         views = self._read(X, reset=False)
@@ -758,6 +778,8 @@ class RobustWMNMF(
     _scalings: list[Scaling | None]
     #: What aligns unseen samples with those of the fit, after a fit with batches.
     _batches: Batches | None = None
+    #: The batch of every sample that was given.
+    _batch: Array | None = None
     _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors

@@ -8,6 +8,8 @@ import scipy.sparse as sp
 import manyview as mv
 from manyview.datasets import make_single_cells
 from manyview.metrics import scores
+from manyview.outcomes.mark import fitted_without
+from manyview.views.views import as_views
 
 ABSENT = np.ones((2, 6))
 ABSENT[1, 0] = ABSENT[0, 3] = 0
@@ -84,6 +86,15 @@ def test_names_of_batches_order_of_rows_unobserved_entries_and_files(rng, tmp_pa
     model = fitted(frames, pd.Series(batch, index=names).iloc[::-1])
     assert scores(types, model.labels_)["ari"] > 0.95
     np.testing.assert_array_equal(model.labels_, fitted(views, batch).labels_)
+    # Refits align batches as the fit does, whatever the order of the rows.
+    assert mv.stability(model, frames, n_runs=2, random_state=0).score > 0.95
+    turned = {name: frame.iloc[::-1] for name, frame in frames.items()}
+    found = fitted_without(model, as_views(turned, allow_missing=True, allow_negative=True), 0, 6)
+    np.testing.assert_array_equal(found[::-1], fitted({"adt": frames["adt"]}, batch).labels_)
+    view, rows = model._geometry[1], np.arange(0, 300, 7)
+    np.testing.assert_array_equal(view.rows(rows).unit_sums().X, view.unit_sums().X[rows])
+    with pytest.raises(ValueError, match="the batch of every sample: pass the views of the fit"):
+        mv.stability(model, {name: frame[:200] for name, frame in frames.items()}, n_runs=2)
     renamed = fitted(views, [int(name[-1]) for name in batch])
     np.testing.assert_array_equal(model.labels_, renamed.labels_)
     again = mv.load(model.save(tmp_path / "m.npz"))

@@ -483,7 +483,7 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
 
 
 def fitted_on(model: Any, views: Views, some: Sequence[int], n_clusters: int) -> Any:
-    """Fit a clone of the model on some of its views; a number chosen by "auto" is kept."""
+    """Fit a clone of the model on some of its views and its batches; an "auto" number is kept."""
     again = clone(model)
     if hasattr(model, "zero_rows_"):
         again.set_params(zero_rows=model.zero_rows_)
@@ -499,7 +499,10 @@ def fitted_on(model: Any, views: Views, some: Sequence[int], n_clusters: int) ->
         elif setting == "view_weights" and not isinstance(value, str | Mapping | None):
             less[setting] = [value[t] for t in some]
     again.set_params(**less)
-    return again.fit({name: views.matrices[t] for name, t in zip(names, some, strict=True)})
+    batch = {"batch": model.batch_of(views)} if getattr(model, "needs_batch", False) else {}
+    return again.fit(
+        {name: views.matrices[t] for name, t in zip(names, some, strict=True)}, **batch
+    )
 
 
 def matched_clusters(new: Array, groups: Groups, rows: Array) -> tuple[Groups, Array, float]:

@@ -284,17 +284,29 @@ class BatchGeometry(Geometry):
 
     takes_holes = False
 
-    def __init__(self, Y: Array, present: Array, source: Matrix, batch: Array):
-        super().__init__(Y, present)
+    def __init__(
+        self,
+        Y: Array,
+        present: Array,
+        source: Matrix,
+        batch: Array | None,
+        mass: Array | None = None,
+    ):
+        super().__init__(Y, present, False, mass)
         self.source, self.batch = source, batch
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
-        new = super().distinct(first, mass)
+        new: Any = super().distinct(first, mass)
+        new.source = self.source[first]
         new.batch = None if self.batch is None else self.batch[first]
         return new
 
     def rows(self, chosen: Array) -> Geometry:
-        return Geometry(self.Z[chosen], self.present[chosen], False, self._mass_of(chosen))
+        own, mass = self.source[chosen], self._mass_of(chosen)
+        return BatchGeometry(self.Z[chosen], self.present[chosen], own, None, mass)
+
+    def half(self, columns: Array) -> Geometry:
+        return Geometry(self.Z[:, columns], self.present, False, self.mass)
 
     def unit_sums(self) -> Any:
         if sp.issparse(self.source):
