@@ -148,7 +148,7 @@ class RobustWMNMF(
         "auto" looks at each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
         and heavy tails; "embedding" (rows of unit length, no column stretched) for principal components
-        and views named X_… with negative values; otherwise "quantile" (percentiles). ``None`` takes the
+        and views named ``X_…`` with negative values; otherwise "quantile" (percentiles). ``None`` takes the
         data as they are. A dict gives these by the names of views, {"rna": "log", "cnv": None}; views it
         lacks are "auto".
     view_weights : {"learned", "equal"}, one number for every view, or a dict, default="learned"
