@@ -90,7 +90,7 @@ from manyview.regularizers import NoPenalty
 from manyview.scaling import tell_rounded
 from manyview.storage.checkpoint import Checkpoint
 from manyview.views.containers import Collection
-from manyview.views.ids import places
+from manyview.views.ids import is_missing, places
 from manyview.views.views import LOAD_LIMIT
 from manyview.wmnmf import LoopState, Progress
 
@@ -571,14 +571,16 @@ class RobustWMNMF(
             raise ValueError(
                 f"batch must have one value for each of {views.n_samples} samples, got shape {labels.shape}"
             )
-        lacking = np.flatnonzero([value is None or value != value for value in labels])
+        lacking = np.flatnonzero([is_missing(value) for value in labels])
         if len(lacking):
             first = lacking[0] if names is None else repr(str(names[lacking[0]]))
             raise ValueError(
                 f"{len(lacking)} samples have no batch (the first is {first}); give them one, such as "
                 "'unknown', or leave them out"
             )
-        labels = np.array([str(value) for value in labels])
+        # A column of whole numbers becomes 1.0, 2.0 where values of other samples are missing.
+        whole = (isinstance(v, float | np.floating) and float(v).is_integer() for v in labels)
+        labels = np.array([str(int(v) if w else v) for v, w in zip(labels, whole, strict=True)])
         found, sizes = np.unique(labels, return_counts=True)
         if reset and len(found) == 1:
             raise ValueError(f"all samples are of the batch {str(found[0])!r}; leave batch out")

@@ -460,7 +460,8 @@ def test_new_samples_of_a_run_with_batches_need_theirs(tmp_path):
     assert len(set(zip(kind, labels["cluster"], strict=True))) == 3
     again = ["predict", tmp_path / "run", *files, "--out", tmp_path / "new.csv"]
     refused("--batch", *again)
-    done(*again, "--batch", "another")
+    new = done(*again, "--batch", "another")
+    assert "'another' is not a batch of the fit (0 / x, 1 / x)" in new.stderr
     assert len(pd.read_csv(tmp_path / "new.csv")) == 120
     refused("--batch goes with --method robust", "fit", *files, "--out", tmp_path / "c", *asked,
             "--method", "wmnmf")  # fmt: skip

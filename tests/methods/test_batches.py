@@ -101,6 +101,11 @@ def test_names_of_batches_order_of_rows_unobserved_entries_and_files(rng, tmp_pa
     np.testing.assert_array_equal(
         again.predict(views, batch=batch), model.predict(views, batch=batch)
     )
+    for number in (int, float):  # 1.0 is batch 1
+        own = pd.Series([number(name[-1]) for name in batch])
+        np.testing.assert_array_equal(
+            renamed.predict_proba(views, batch=own), model.predict_proba(views, batch=batch)
+        )
 
 
 @pytest.mark.parametrize(
@@ -109,6 +114,7 @@ def test_names_of_batches_order_of_rows_unobserved_entries_and_files(rng, tmp_pa
         ([1] * 30, "all samples are of the batch '1'; leave batch out"),
         ([1, 2] * 14, r"one value for each of 30 samples, got shape \(28,\)"),
         ([*"ab" * 14, "a", None], "1 samples have no batch.*first is 29"),
+        ([*"ab" * 14, "a", pd.NA], "1 samples have no batch.*first is 29"),
     ],
 )
 def test_batches_that_cannot_be_used_are_refused(batch, sentence, rng):

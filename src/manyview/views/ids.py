@@ -33,7 +33,7 @@ def keys_of(ids: Array, label: str) -> list[Any]:
         )
     keys = _times(ids) if ids.dtype.kind in "mM" else ids.tolist()
     missing = (
-        [i for i, key in enumerate(keys) if _is_missing(key)] if ids.dtype.kind not in "biu" else []
+        [i for i, key in enumerate(keys) if is_missing(key)] if ids.dtype.kind not in "biu" else []
     )
     if missing:
         raise ValueError(
@@ -151,13 +151,14 @@ def _times(ids: Array) -> list[Any]:
     return [None if lost else key for key, lost in zip(found, np.isnat(ids).tolist(), strict=True)]
 
 
-def _is_missing(key: Any) -> bool:
+def is_missing(key: Any) -> bool:
+    """Say whether a value of any kind is none: None, NaN, NaT, NA, or blank text."""
     if key is None:
         return True
     if isinstance(key, str | bytes):
         return not key.strip()
     if isinstance(key, tuple):  # of an index of several levels
-        return len(key) == 0 or any(_is_missing(part) for part in key)
+        return len(key) == 0 or any(is_missing(part) for part in key)
     same = key == key
     # NaN and NaT differ from themselves; pandas' NA answers neither yes nor no.
     return (isinstance(same, bool | np.bool_) and not same) or type(key).__name__ == "NAType"

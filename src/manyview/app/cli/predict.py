@@ -88,6 +88,12 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
                 labels, sure = cohort.labels, cohort.confidence
             else:
                 batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
+                fitted = model._batches.names if aligned else ()
+                if aligned and ask.batch not in fitted:
+                    data.notes.append(
+                        f"--batch: {ask.batch!r} is not a batch of the fit ({', '.join(fitted[:5])}"
+                        f"{', …' if len(fitted) > 5 else ''}); its samples are aligned as a new batch."
+                    )
                 labels, sure = model.predict(views, **batch), None
                 if aligned:
                     sure = np.asarray(model.predict_proba(views, **batch))
