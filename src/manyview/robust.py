@@ -543,7 +543,15 @@ class RobustWMNMF(
             )
         return known[at]
 
+    def _refuse_second_cohort(self) -> None:
+        if hasattr(self, "_of_fit"):
+            raise ValueError(
+                "this model has the results of a second cohort, which predict_cohort found, and no data; "
+                "use the model that was fitted"
+            )
+
     def _read_new(self, X: Any, batch: Any) -> Views:
+        self._refuse_second_cohort()
         views = self._read(X, reset=False)
         return views if batch is None and self._batches is None else self._with_batch(views, batch)
 
@@ -674,7 +682,7 @@ class RobustWMNMF(
         filled whole, at the size of a typical row; unobserved entries of other rows at the size of
         their own row. Observed entries are kept; a feature that no row has, or so few that it was
         left out, stays NaN elsewhere. Views of counts come back dense, as shares times the row's (or
-        the mean) total.
+        the mean) total. After a fit with batches, what is filled in has no effect of a batch.
 
         Parameters
         ----------
@@ -686,6 +694,7 @@ class RobustWMNMF(
         ndarray (N, n_features)
         """
         check_is_fitted(self)
+        self._refuse_second_cohort()
         names = list(self.view_names_in_)
         if isinstance(view, Integral) and 0 <= int(view) < len(names) and view not in names:
             given = int(view)

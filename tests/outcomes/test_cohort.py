@@ -94,3 +94,9 @@ def test_what_it_needs(cohorts):
         predict_cohort(mv.WMNMF(2), new)
     with pytest.raises(ValueError, match="unknown: \\['rna'\\]"):
         predict_cohort(model, {"rna": pd.DataFrame(np.ones((3, 2)))})
+    with pytest.raises(ValueError, match="no sample of the cohort has a view that has weight"):
+        predict_cohort(model, {name: frame.iloc[:3] * np.nan for name, frame in new.items()})
+    placed = predict_cohort(model, {name: frame.iloc[:3] for name, frame in new.items()}).model
+    for use in (placed.impute, placed.predict):
+        with pytest.raises(ValueError, match="use the model that was fitted"):
+            use("expression" if use == placed.impute else new)

@@ -161,6 +161,11 @@ def predict_cohort(
     placed = model._placed_on(read, scalings)
     shift = _shift(model, placed, read, present, scalings if rescale else None, rng, notes)
     labels, sure = placed.labels_, _own(placed.confidence_, placed.labels_)
+    if not (labels >= 0).any():
+        raise ValueError(
+            "no sample of the cohort has a view that has weight; look at how the files were read, and at "
+            "zero_rows"
+        )
     at_fit = _own(model.confidence_, model.labels_)
     known, clusters = labels >= 0, range(model.n_clusters_)
     before = [float((model.labels_ == k).mean()) for k in clusters]

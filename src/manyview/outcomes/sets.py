@@ -158,9 +158,9 @@ def match_sets(
         found[view] = SetMembers(tuple(chosen), sizes, members, note)
     if not found:
         raise ValueError(
-            f"no gene set can be tested: the sets hold {id_kind(genes)}; {'; '.join(filter(None, seen))}. "
-            "Use a GMT file of the same kind of ids, or rename the features; min_size is "
-            f"{min_size} features per set"
+            f"no gene set can be tested: the sets hold {id_kind(genes)}; "
+            f"{'; '.join(filter(None, seen)).rstrip('.')}. Use a GMT file of the same kind of ids, or "
+            f"rename the features; min_size is {min_size} features per set"
         )
     return found
 
@@ -365,7 +365,8 @@ def set_tests(X: Matrix, codes: Array, k: int, members: Any) -> tuple[Array, Arr
         seen = squares / total / len(some)
         u = (scores**2).mean(axis=0) / seen
         v = 1 - ((middle / total) ** 2).mean() / seen
-        centered = np.where(informative, z - z[:, informative].mean(axis=1, keepdims=True), 0)
+        middle_z = z.sum(axis=1, keepdims=True) / total  # z is 0 where a feature does not vary
+        centered = np.where(informative, z - middle_z, 0)
         mean = (centered @ members) / inside
         # The variance of all z around the means of the set and of all others; beyond v, features differ.
         away = mean**2 * inside * total / (total - inside)

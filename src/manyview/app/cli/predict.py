@@ -88,7 +88,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
                 labels, sure = cohort.labels, cohort.confidence
             else:
                 batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
-                fitted = model._batches.names if aligned else ()
+                fitted = getattr(getattr(model, "_batches", None), "names", ())
                 if aligned and ask.batch not in fitted:
                     data.notes.append(
                         f"--batch: {ask.batch!r} is not a batch of the fit ({', '.join(fitted[:5])}"
