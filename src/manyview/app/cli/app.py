@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[type, str, str]] = {
 }
 
 app = typer.Typer(
-    help="Cluster observations measured in several ways, and learn which views to trust.",
+    help="Cluster samples measured in several ways, and learn how much weight each view deserves.",
     no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,
