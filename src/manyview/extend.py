@@ -76,7 +76,7 @@ def _problem(random_state: int) -> Problem:
     return Problem(X, U, V, rng.random((ROWS, COMPONENTS)), rng.random((ROWS, 1)))
 
 
-def check_regularizer(regularizer: Any, *, random_state: int = 0) -> None:
+def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0) -> None:
     """Check an object that is to be ``WMNMF(regularizer=...)``.
 
     The parts of ``split(V)`` must be nonnegative and their difference half the gradient of
@@ -88,6 +88,10 @@ def check_regularizer(regularizer: Any, *, random_state: int = 0) -> None:
     ----------
     regularizer : object
         An object with ``prepare(X)``, see `Regularizer` and `Term`.
+    X : array (n_samples, n_features), optional
+        A view to prepare it for, where it fits no other: say a graph of your own samples. Small views
+        suffice (differences are computed for every entry of V), and no fit is then made. By default a
+        random problem.
     random_state : int, default=0
         Seed of the random problems.
 
@@ -105,11 +109,17 @@ def check_regularizer(regularizer: Any, *, random_state: int = 0) -> None:
     if not callable(getattr(regularizer, "prepare", None)):
         raise AssertionError(f"{name} has no prepare(X), which returns the term of one view")
     problem = _problem(random_state)
-    term = regularizer.prepare(problem.X)
-    _check_term(term, problem.V, f"{name}.prepare(X)")
+    view = problem.X if X is None else np.asarray(X, dtype=float)
+    if view.ndim != 2:
+        raise AssertionError(f"X must be one view, samples × features; it has shape {view.shape}")
+    V = 0.1 + np.random.default_rng(random_state).random((len(view), COMPONENTS))
+    term = regularizer.prepare(view)
+    _check_term(term, V, f"{name}.prepare(X)")
     if isinstance(term, Linkable):
-        linked = term.link(problem.X[:5] * 1.1, problem.V)
-        _check_term(linked, problem.V[:5], f"{name}.prepare(X).link(X_new, V)")
+        linked = term.link(view[:5] * 1.1, V)
+        _check_term(linked, V[:5], f"{name}.prepare(X).link(X_new, V)")
+    if X is not None:
+        return
     for solver in SOLVERS:
         if isinstance(term, Curved) or "curvature" not in SOLVERS[solver].needs:
             _check_fit(solver, regularizer, f"{name} with solver={solver!r}", random_state)

@@ -257,3 +257,65 @@ def test_datasets_need_classes():
         mv.compare_datasets({"a": DATA.views})
     with pytest.raises(ValueError, match="metric must be one of"):
         mv.compare_datasets({"a": DATA}, metric="recall")
+
+
+# ------------------------------------------------------------------------------- parts of your own
+
+
+class Rows(mv.extend.RowSource):
+    def __init__(self, **says):
+        self.X = np.random.default_rng(0).random((30, 5))
+        vars(self).update(says)
+
+    def read(self, rows):
+        return self.X[rows]
+
+
+@pytest.mark.parametrize(
+    ("says", "sentence"),
+    [
+        ({"shape": (30, 5)}, "Rows has no dtype; set self.dtype"),
+        (
+            {"shape": (30, 6), "dtype": np.dtype(float)},
+            r"returned shape \(1, 5\).* but shape is \(30, 6\)",
+        ),
+        ({"shape": (30, 5), "dtype": np.dtype(int)}, "use float32 or float64"),
+        (
+            {"shape": (30, 5), "dtype": np.dtype("f4")},
+            "float64, sparse=False, but .* dtype float32",
+        ),
+    ],
+)
+def test_a_data_source_that_contradicts_itself_is_refused(says, sentence):
+    with pytest.raises(ValueError, match=f"view 'a': .*{sentence}"):
+        mv.WMNMF(2).fit({"a": Rows(**says)})
+    assert (
+        mv.WMNMF(2, max_iter=1).fit({"a": Rows(shape=(30, 5), dtype=np.dtype(float))}).labels_.size
+    )
+
+
+class MyGraph:
+    """Ties the two samples of every pair: made for one view only."""
+
+    def __init__(self, n, sign=1.0):
+        self.L, self.sign = np.kron(np.eye(n // 2), [[1.0, -1], [-1, 1]]), sign
+
+    def prepare(self, X):
+        if len(X) != len(self.L):
+            raise ValueError("other samples")
+        return self
+
+    def value(self, V):
+        return float((V * (self.L @ V)).sum())
+
+    def split(self, V):
+        return self.sign * np.maximum(-self.L, 0) @ V, np.maximum(self.L, 0) @ V
+
+
+def test_a_regularizer_for_one_view_is_checked_on_that_view():
+    X = np.random.default_rng(0).random((10, 4))
+    mv.extend.check_regularizer(MyGraph(10), X=X)
+    with pytest.raises(AssertionError, match="not half the gradient"):
+        mv.extend.check_regularizer(MyGraph(10, sign=2.0), X=X)
+    with pytest.raises(AssertionError, match="it has shape"):
+        mv.extend.check_regularizer(MyGraph(10), X=X[0])

@@ -1,5 +1,6 @@
 """The methods the paper compares to, and strong simple ones: all with ``fit_predict(views)``."""
 
+from ._base import Baseline
 from .catalogue import DESCRIPTIONS, ORACLES, honest_methods, omics_methods, paper_methods
 from .fusion import NEMO, SNF
 from .graphs import ConcatLeiden, KNNSpectral, SumOfGraphs
@@ -14,6 +15,7 @@ __all__ = [
     "NEMO",
     "ORACLES",
     "SNF",
+    "Baseline",
     "BestSingleView",
     "ConcatLeiden",
     "ConcatViews",

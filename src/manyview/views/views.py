@@ -13,7 +13,7 @@ from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import LOOK, is_streamed, looking_rows
+from manyview.engines.numpy.sources import LOOK, RowSource, is_streamed, looking_rows
 from manyview.engines.threads import Threads, blocks
 
 from .containers import Collection, as_matrix, as_texts, collect
@@ -84,6 +84,26 @@ def check_values(
             f"Negative values in data passed to {caller}: {label} has "
             f"{int((values < 0).sum())} negative entries (min {low:g}); shift it, or use "
             "scale='minmax' or scale='standard'"
+        )
+
+
+def check_source(X: RowSource, name: str) -> None:
+    """Refuse a user's data source whose first row is not what it says of itself."""
+    kind = type(X).__name__
+    for said in ("shape", "dtype"):
+        if not hasattr(X, said):
+            raise ValueError(f"view {name!r}: {kind} has no {said}; set self.{said} in __init__")
+    if np.dtype(X.dtype) not in (np.float32, np.float64):
+        raise ValueError(
+            f"view {name!r}: {kind}.dtype is {X.dtype}; use float32 or float64, and return it by read"
+        )
+    first = X.read(slice(0, min(1, X.shape[0])))
+    found = (*np.shape(first)[1:], first.dtype, sp.issparse(first))
+    if found != (X.shape[1], np.dtype(X.dtype), X.sparse):
+        raise ValueError(
+            f"view {name!r}: {kind}.read(slice(0, 1)) returned shape {np.shape(first)}, {first.dtype}, "
+            f"sparse={sp.issparse(first)}, but shape is {X.shape}, dtype {X.dtype}, sparse={X.sparse}; "
+            "make them agree"
         )
 
 
@@ -257,6 +277,9 @@ def as_views(
 def _loaded(given: Collection, allow_files: bool) -> list[Matrix]:
     """The views as matrices; large ones stay in their files where that is allowed."""
     held = [item.matrix for item in given.items]
+    for X, name in zip(held, given.names, strict=True):
+        if isinstance(X, RowSource) and not type(X).__module__.startswith("manyview."):
+            check_source(X, name)
     large = sum(X.nbytes for X in held if is_streamed(X)) > LOAD_LIMIT
 
     def stays(X: Matrix) -> bool:
