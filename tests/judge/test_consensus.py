@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
 
-from manyview.app.compare.consensus import consensus, together, typical
+from manyview.app.compare.consensus import agreed, consensus, together, typical
+from manyview.app.run.meaning import known
 
 
 @given(st.integers(0, 10_000), st.integers(2, 4))
@@ -33,3 +34,15 @@ def test_methods_count_alike_and_disputed_samples_have_less_support():
     assert adjusted_rand_score(codes, found) == 1
     assert support[:3].max() < support[3:10].min() < support[10:].min() + 1e-9
     np.testing.assert_array_equal(typical([codes, other, codes]), codes)
+
+
+def test_samples_without_a_cluster_in_a_method_are_placed_by_the_others():
+    codes = np.repeat([0, 1], 10)
+    lacks = np.where(np.arange(20) % 10 < 2, -1, codes)
+    ids = [f"s{i}" for i in range(20)]
+    beside = known(ids, {"age": np.arange(20.0)}, None, None, None)
+    tables, _ = agreed({"a": [lacks, lacks], "b": [codes]}, ["a", "b"], 2, ids, beside)
+    np.testing.assert_array_equal(tables["consensus.csv"]["cluster"], codes)
+    np.testing.assert_allclose(tables["consensus.csv"]["support"], 1)
+    np.testing.assert_allclose(tables["agreement.csv"]["with:a"], 1)
+    assert tables["clinical.csv"]["sizes"].tolist() == ["8, 8", "10, 10", "10, 10"]

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
-from sklearn.metrics import adjusted_rand_score
 
 from manyview._types import Array
 from manyview.app.run.meaning import Known, meaning
-from manyview.labels import largest_first
+from manyview.labels import largest_first, shared_ari
 from manyview.outcomes.align import frame, pandas
 from manyview.outcomes.chance import adjusted
 
@@ -28,16 +27,23 @@ MOST_SAMPLES = 5000
 
 def typical(runs: Sequence[Array]) -> Array:
     """The run that agrees most with the other runs of its method; the first of equal ones."""
-    shared = [sum(adjusted_rand_score(a, b) for b in runs) for a in runs]
+    shared = [sum(shared_ari(a, b) for b in runs) for a in runs]
     return runs[int(np.argmax(np.round(shared, 9)))]
 
 
 def together(labels: Mapping[str, Sequence[Array]]) -> Array:
-    """Share of the methods, and of the runs of each, that put two samples into one cluster."""
-    found = 0.0
+    """Share of the methods, and of the runs of each, that put two samples into one cluster.
+
+    Runs in which one of them has no cluster (−1) do not count.
+    """
+    found: Array = np.zeros((), dtype=np.float32)
+    count = found
     for runs in labels.values():
-        found = found + sum((a[:, None] == a).astype(np.float32) for a in runs) / len(runs)
-    return np.asarray(found / len(labels), dtype=float)
+        for a in runs:
+            both = np.multiply.outer(a >= 0, a >= 0)
+            found = found + (both & (a[:, None] == a)) / np.float32(len(runs))
+            count = count + both / np.float32(len(runs))
+    return np.asarray(found / np.maximum(count, 1e-9), dtype=float)
 
 
 def consensus(labels: Mapping[str, Sequence[Array]], n_clusters: int) -> tuple[Array, Array]:
@@ -79,10 +85,7 @@ def agreed(
     elif len(voters) > 1:
         notes.append(f"No consensus of more than {MOST_SAMPLES} samples: it counts all pairs.")
     if len(chosen) > 1:
-        ari = {
-            f"with:{a}": [adjusted_rand_score(x, y) for y in chosen.values()]
-            for a, x in chosen.items()
-        }
+        ari = {f"with:{a}": [shared_ari(x, y) for y in chosen.values()] for a, x in chosen.items()}
         tables["agreement.csv"] = frame({"method": list(chosen), **ari})
     if known.clinical and chosen:
         tables |= _clinical(chosen, ids, known, notes)
@@ -98,7 +101,7 @@ def _clinical(
         found = meaning(codes, [str(i) for i in ids], known)
         survival, clinical = (found.about[part] or {} for part in ("survival", "clinical"))
         notes += [f"{method}: {p['problem']}" for p in (survival, clinical) if "problem" in p]
-        sizes = np.sort(np.bincount(codes))[::-1]
+        sizes = np.sort(np.bincount(codes[codes >= 0]))[::-1]
         row: dict[str, Any] = {"method": method, "clusters": len(sizes)}
         row["sizes"] = ", ".join(map(str, sizes))
         if known.time is not None:
