@@ -143,7 +143,7 @@ def test_the_first_screen_says_what_each_cluster_is(page, run):
         assert f" {(model.labels_ == k).sum()} samples" in re.sub(r"\s+", " ", text)
         first = [row for row in named if row["cluster"] == str(k) and row["rank"] == "1"]
         assert first and all(row["feature"] in card for row in first)
-        assert f"{float(hazards[k]['hazard_ratio']):.2g} (" in text
+        assert f"{float(hazards[k]['hazard_ratio']):.2f} (" in text
     assert page.index('class="clusters"') < page.index("How the files were read")
 
 

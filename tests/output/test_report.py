@@ -163,7 +163,7 @@ def test_the_page_speaks_apart_of_observations_in_one_view(tmp_path):
     np.testing.assert_array_equal(model.reliance_[:6], np.tile([1.0, 0, 0], (6, 1)))
     np.testing.assert_array_equal(model.reliance_[6:9], np.tile([0, 0, 1.0], (3, 1)))
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "9 of 60 observations are described by one view only" in page
+    assert "9 of 60 samples are described by one view only" in page
     assert "6 by “rna”, 3 by “counts”" in page and "guess" not in page
     departures = pd.read_csv(out / "sample_weights.csv")["departure"]
     assert (departures[:9] == 0).all()  # to lack views is not unusual
@@ -174,7 +174,10 @@ def test_the_page_says_what_was_given_and_what_was_decided(tmp_path):
     model = mv.RobustWMNMF(3, random_state=0, view_weights=asked)
     out = make(tmp_path, model, without_most_views(), stability_runs=0)
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "The weights were given" in page and "View weights (given): rna 0.40" in page
+    assert (
+        "The weights were set by the user" in page
+        and "View weights (set by the user): rna 0.40" in page
+    )
     assert "“counts” (counts)" in page and "counts log-transformed" in page
     assert "Redundancy of views" in page
     bars = words_of(page)["view_weights"]

@@ -62,8 +62,8 @@ OTHERS = (
     (
         "mean_rank",
         "Rank",
-        "mean rank over ACC, NMI, ARI and F, where classes are known; 1 is best, and an oracle "
-        "pushes nobody down",
+        "mean rank over ACC, NMI, ARI and F against the known classes; 1 is best; the "
+        "ranks of other methods ignore oracles",
     ),
     ("stability", "Stab.", "stability: mean adjusted Rand index between runs of different seeds"),
     ("seconds_mean", "Seconds", "mean wall-clock time of one run"),
@@ -257,6 +257,7 @@ def _page(
         best={score: _best(summary, f"{score}_mean", max) for score, _, _ in scores}
         | {"rank": _best(summary, "mean_rank", min)},
         troubles=_troubles(results),
+        ranked=any(row["mean_rank"] is not None for row in summary),
         shared={name: [_printable(row) for row in rows] for name, rows in shared.items()},
         notes=[printable(note) for note in notes],
         fixed=lambda value, digits: f"{round(value, digits) + 0.0:.{digits}f}",  # never "-0.00"

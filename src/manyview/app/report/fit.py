@@ -33,7 +33,7 @@ EXPLAINED = ("their logarithms are taken",)
 SECTIONS = {
     "clusters": "Clusters",
     "map": "Map",
-    "lives": "Hazard ratios",
+    "lives": "Survival in numbers",
     "clinical": "Clinical columns",
     "classes": "Known classes",
     "features": "Markers",
@@ -168,8 +168,8 @@ def _headline(row: Mapping[str, Any]) -> str:
     """The strongest feature of a view, as part of the name of a cluster."""
     if row["kind"] == "numbers":
         return f"{row['feature']}\u00a0{_arrow(row)}"
-    more = row["inside"] > row["outside"]
-    return f"{row['feature']} {row['altered']}".strip() + ("\u00a0↑" if more else "\u00a0↓")
+    # An arrow would read as the expression of the gene.
+    return f"{row['feature']} {row['altered']}".strip() + f"\u00a0{row['inside']:.0%}"
 
 
 def _feature_lines(rows: Rows) -> list[str]:
@@ -288,7 +288,9 @@ def _rows(
     if least:
         rows = sorted(rows, key=lambda row: (row[least] is None, row[least] or 0))
     if sure:
-        rows = sorted(rows, key=lambda row: (row[sure] is None, row[sure] or 0))
+        # The row of missing values has no p-value of its own and stays with its column.
+        best = {row["column"]: row[sure] for row in reversed(rows) if row[sure] is not None}
+        rows = sorted(rows, key=lambda row: best.get(row["column"], 2))
         shown = max(shown or 0, sum(row[sure] is not None and row[sure] <= 0.05 for row in rows))
     columns = columns or list(rows[0])
 
@@ -408,8 +410,8 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         return absent if row[key] is None else f"{row[key]:.3g}"
 
     def between(row: Mapping[str, Any], key: str) -> str:
-        ends = [value(row, f"{key}_{end}", "…") for end in ("lower", "upper")]
-        return "–" if ends == ["…", "…"] else " to ".join(ends)
+        ends = [value(row, f"{key}_{end}", "not reached") for end in ("lower", "upper")]
+        return "–" if ends[0] == ends[1] == "not reached" else " to ".join(ends)
 
     if name == "survival":
         columns = ["cluster", "n", "events", "last time", "median", interval, "restricted mean",
@@ -423,8 +425,10 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         ]  # fmt: skip
     else:
         columns = ["cluster", "other", "χ²", "p", "q", "difference of means", interval]
+        permutations = run.about["survival"]["permutations"]
         shown = [
-            [*(row[c] for c in ("cluster", "other", "statistic", "p_value", "q_value")),
+            [*(row[c] for c in ("cluster", "other", "statistic")),
+             p_text(row["p_value"], permutations).removeprefix("= "), row["q_value"],
              value(row, "mean_difference"), between(row, "mean_difference")]
             for row in rows
         ]  # fmt: skip
@@ -433,7 +437,7 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
         shown,
         name=name,
         caption=caption,
-        formats=dict.fromkeys(("χ²", "p", "q"), ".3g"),
+        formats=dict.fromkeys(("χ²", "q"), ".3g"),
         shown=15 if name == "survival_pairs" else None,
         full=(list(rows[0]), [list(row.values()) for row in rows]),
     )
@@ -446,7 +450,7 @@ def _data_tables(run: Run) -> dict[str, Any]:
         [v["name"], v["features"], counted.get(v["name"]), about["n_samples"], v["sha256"]]
         for v in about["views"]
     ]
-    heads = ["view", "features", "observations with it", "all observations", "sha256 of the values"]
+    heads = ["view", "features", "samples with it", "all samples", "sha256 of the values"]
     files = [item for item in about.get("inputs") or [] if isinstance(item, dict)]
     columns = list(dict.fromkeys(key for item in files for key in item))
     listed = [[_text(item.get(key)) for key in columns] for item in files]

@@ -145,13 +145,12 @@ def table(
             [(_shown(v, formats.get(c)), v) for c, v in zip(columns, r, strict=True)]
             for r in visible
         ],
-        caption=caption,
         sortable=1 < len(visible) == len(rows),
     )
     left_out = len(rows) > len(visible)
     remark = f"{len(visible)} of {len(rows)} rows are shown; the CSV has all." if left_out else ""
     columns, rows = (columns, rows) if full is None else full
-    return with_csv(body, columns, rows, name=name, label=caption or name, remark=remark)
+    return with_csv(body, columns, rows, name=name, remark=remark, caption=caption)
 
 
 def with_csv(
@@ -162,13 +161,15 @@ def with_csv(
     name: str,
     label: str = "",
     remark: str = "",
+    caption: Any = "",
 ) -> Any:
     """A table made by `html`, with a button below that saves ``rows`` as ``name``.csv."""
     return parts().with_csv(
         body=body,
         name=file_stem(name),
-        label=label or name,
+        label=label or caption or name,
         remark=remark,
+        caption=caption,
         json=script_json({"columns": columns, "rows": rows}),
     )
 

@@ -77,15 +77,15 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
     if weights.max() > COLLAPSE:
         found.append(
             f"View “{views.names[int(weights.argmax())]}” holds {weights.max():.0%} of the "
-            "view weight: the consensus is nearly that view alone, and the others hardly count."
+            "view weight: the consensus is nearly that view alone, and the others hardly matter."
         )
     others = measured.agreement.copy()
     np.fill_diagonal(others, 0)
     for s in np.flatnonzero(others.max(axis=1) < STRANGER * max(others.max(), 1e-12)):
         found.append(
-            f"View “{views.names[s]}” agrees with no other view: observations close to each "
+            f"View “{views.names[s]}” agrees with no other view: samples close to each "
             f"other in it are not close elsewhere. Its weight is {weights[s]:.2f}. It may be noise, "
-            "or tell of something the other views do not."
+            "or show something that the other views do not."
         )
     if others.max() <= 1e-12:
         found.append(
@@ -100,17 +100,17 @@ def _observations(views: Views, ids: list[str], measured: Findings) -> list[str]
     nowhere = np.flatnonzero(labels < 0)
     if len(nowhere):
         listed = ", ".join(f"“{ids[i]}”" for i in nowhere[:NAMED])
-        are = "observation is" if len(nowhere) == 1 else "observations are"
+        are = "sample is" if len(nowhere) == 1 else "samples are"
         found.append(
             f"{len(nowhere)} {are} missing in every view that has weight: {listed}"
-            f"{', …' if len(nowhere) > NAMED else ''}. Such have no cluster (label -1)."
+            f"{', …' if len(nowhere) > NAMED else ''}. They have no cluster (label -1)."
         )
     for name, here in zip(views.names, measured.here.T, strict=True):
         absent = int((~here).sum())
         if absent > 0.5 * len(labels):
             found.append(
-                f"View “{name}” is missing for {absent} of {len(labels)} observations; what "
-                "is said of it rests on the others."
+                f"View “{name}” is missing for {absent} of {len(labels)} samples; its "
+                "results rest on the others."
             )
     return found
 
@@ -120,7 +120,7 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
     found = []
     if len(names) < asked:
         found.append(
-            f"{asked} clusters were asked for, but only {len(names)} have members. Ask for fewer."
+            f"{asked} clusters were requested, but only {len(names)} have members. Choose fewer."
         )
     tiny = (sizes < TINY) | (sizes < TINY_SHARE * len(labels))
     if tiny.any():
@@ -134,7 +134,7 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
             found.append(
                 "Refits on parts of the data give rather different clusters (mean agreement "
                 f"{stable.score:.2f}). There may be no clear groups, another number of clusters, or "
-                "too few observations."
+                "too few samples."
             )
         shaky = [str(k) for k, value in stable.clusters.items() if value < UNSTABLE]
         if shaky:

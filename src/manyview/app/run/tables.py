@@ -193,6 +193,11 @@ def top_features(
         for k, inside in zip(clusters, sums, strict=True):
             rest = tuple(t - i for t, i in zip(total, inside, strict=True))
             effect, mean, mean_rest = _effect(inside, rest)
+            # A mean that differs from 0 only by the rounding of its shift is 0.
+            there, elsewhere = (
+                np.where(np.abs(m + centre) > 1e-12 * np.abs(centre), m + centre, 0.0)
+                for m in (mean, mean_rest)
+            )
             for rank, j in enumerate(np.argsort(-np.abs(effect), kind="stable")[:top]):
                 if effect[j] == 0:
                     break
@@ -202,8 +207,8 @@ def top_features(
                     "rank": rank + 1,
                     "feature": names[j],
                     "effect": effect[j],
-                    "mean_in_cluster": mean[j] + centre[j],
-                    "mean_elsewhere": mean_rest[j] + centre[j],
+                    "mean_in_cluster": there[j],
+                    "mean_elsewhere": elsewhere[j],
                 }
                 if own_parts and model.components_[s].shape[1] == len(names):
                     row["share_of_part"] = model.components_[s][k, j]
