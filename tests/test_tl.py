@@ -316,6 +316,8 @@ def test_what_cannot_be_done_gets_a_sentence_and_leaves_nothing():
 def test_neighbors_are_the_graph_the_weights_and_the_embedding_of_cluster():
     data, whole = mudata(), mudata()
     model = mv.tl.cluster(whole)
+    for table in data.mod.values():
+        table.varm["manyview_fine"] = np.ones((table.n_vars, 2))  # of another key
     mv.tl.neighbors(data)
     for name in ("manyview_connectivities", "manyview_distances"):
         np.testing.assert_array_equal(data.obsp[name].toarray(), whole.obsp[name].toarray())
@@ -323,7 +325,7 @@ def test_neighbors_are_the_graph_the_weights_and_the_embedding_of_cluster():
     np.testing.assert_array_equal(data.uns["manyview"]["view_weights"], model.view_weights_)
     assert set(data.obs) == {"manyview_agreement"} and "manyview" not in data.obsm
     for table in data.mod.values():
-        assert not len(table.varm) and "manyview" not in table.obs
+        assert list(table.varm) == ["manyview_fine"] and "manyview" not in table.obs
     with pytest.raises(TypeError, match="makes no iterations"):
         mv.tl.neighbors(data, max_iter=5)
 

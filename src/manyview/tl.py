@@ -146,6 +146,7 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
     key_added : str, default="manyview"
         As for `cluster`: written are ``obsp``, ``obsm[key_added + "_embedding"]`` and
         ``obsm[key_added + "_reliance"]``, ``obs[key_added + "_agreement"]`` and ``uns[key_added]``.
+        Labels and parts that `cluster` wrote under the same key are removed.
     **settings : parameters of `cluster`
         Such as views, batch_key, use_highly_variable or resolution. At that resolution communities are
         counted for the cluster structure of views, and for the number of dimensions of the embedding.
@@ -168,7 +169,8 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
     for owner in (data, *(data.mod.values() if is_a(data, "MuData") else ())):
         for name in {key_added, f"{key_added}_confidence"} & set(owner.obs):
             del owner.obs[name]
-        for name in [n for n in owner.varm if n == key_added or n.startswith(f"{key_added}_")]:
+        written = {key_added, *(f"{key_added}_{view}" for view in model.view_names_in_)}
+        for name in written & set(owner.varm):
             del owner.varm[name]
     del data.obsm[key_added]
     return model

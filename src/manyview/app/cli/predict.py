@@ -235,7 +235,7 @@ def _with_absent_views(
             f"{absent[0]}=FILE"
         )
     for name in absent:
-        voice.note(f"no file for the view {name!r}: it counts as missing for every sample")
+        voice.note(f"no file for the view {name!r}: it is missing for every sample")
         given.names.append(name)
         given.items.append(fitted_input(model).absent(name, given.items[0]))
     return given

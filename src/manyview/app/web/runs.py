@@ -375,7 +375,9 @@ def _or_nothing(path: Path) -> Iterator[None]:
 
 def _complaint(log: Path, code: int) -> str:
     text = log.read_text(encoding="utf-8", errors="replace") if log.is_file() else ""
-    lines = [line for line in text.splitlines() if line.startswith("manyview fit")]
+    lines = [
+        line for line in text.splitlines() if line.startswith(("manyview fit", "manyview report"))
+    ]
     if lines:
         return lines[-1][:2000]
     return f"Its process ended with status {code}" + (
