@@ -256,6 +256,10 @@ def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(clien
     for text in ("", "[]", '{"clinical": {"followed": [1]}}', '{"clinical": null}'):
         damaged.write_text(text)
         assert client.get(run).status_code == 200
+    answer = client.post(f"{run}/names", data={"0": "x"})
+    assert answer.status_code == 400 and "manyview report: " in answer.text
+    answer = client.post(f"{again}/names", data={"0": "x"})
+    assert answer.status_code == 400 and "once the run is finished" in answer.text
 
 
 def test_tables_are_left_out_and_runs_removed(client):

@@ -206,6 +206,8 @@ class Runs:
 
     def rename(self, name: str, names: Mapping[str, str]) -> None:
         """Name clusters of a finished run, and make its report anew."""
+        if self.state(name)["state"] != "done":
+            raise Unfit("Clusters can be named once the run is finished.")
         words = [word for number, text in names.items() for word in ("--names", f"{number}={text}")]
         process = self._popen(self.folder(name), ["report", "run", *words])
         try:
