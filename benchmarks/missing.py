@@ -6,7 +6,7 @@
 DIR holds NAME.npz files and `load.py`. `datasets.remove_views` removes the share of all pairs of a sample
 and a view at random, for every method the same. iMML's methods get z-scored features and their defaults
 otherwise. Rows in the output file are not run again. Printed: NMI in percent, mean over seeds, one number
-per share; the mean rank over sets and shares; reasons of empty cells; seconds of CPU.
+per share; the mean rank, of methods with a result everywhere; reasons of empty cells; seconds of CPU.
 """
 
 import argparse
@@ -30,6 +30,7 @@ import manyview as mv
 from manyview.app.compare.benchmark import Benchmark
 from manyview.app.compare.comparison import seed_of
 from manyview.app.compare.methods import resolve
+from manyview.app.compare.runs import from_zero, takes_none
 from quality import module
 
 #: Rows of a set, a fixed sample where it has more.
@@ -85,6 +86,8 @@ def run(make, views, labels, seed, limit):
         ours = hasattr(model, "__sklearn_tags__")
         if ours and not model.__sklearn_tags__().input_tags.allow_nan:
             return {"status": "not applicable", "reason": "it needs complete views"}
+        if takes_none(model):  # as `compare` does
+            views = {name: from_zero(X) for name, X in views.items()}
         scores = mv.metrics.scores(labels, np.asarray(model.fit_predict(views)))
     except TimeoutError:
         return {"status": "skipped", "reason": f"more than {limit:g} s of CPU"}
@@ -130,15 +133,18 @@ def main():
     shown = (100 * found["mean"]).map("{:.0f}".format)
     empty = found["status"].replace({"not applicable": "n/a", "skipped": "slow"})
     found["text"] = shown.where(found["n_ok"] > 0, empty)
-    ranks = found.groupby("method", sort=False)["rank"].mean().sort_values()
-    print(
-        "| method |", " | ".join(args.sets), "| rank |\n|---|" + "---|" * len(args.sets) + "---:|"
-    )
-    for method, rank in ranks.items():
-        mine = found[found["method"] == method].groupby("set", sort=False)["text"].agg("/".join)
-        cells = [mine.get(name, "") for name in args.sets]
-        cells = [cell if len(set(cell.split("/"))) > 1 else cell.split("/")[0] for cell in cells]
-        print("|", " | ".join([method, *cells, "" if np.isnan(rank) else f"{rank:.1f}"]), "|")
+    # Ranks among the methods with a result everywhere: means over different cases do not compare.
+    whole = found.groupby("method")["mean"].count() == len(args.sets) * len(args.shares)
+    full = table[table["method"].map(whole)]
+    ranks = Benchmark(full, "nmi", {}).summary().groupby("method")["rank"].mean().sort_values()
+    print("| method |", *(f"{name} |" for name in args.sets), "rank |")
+    print("|---|" + "---|" * len(args.sets) + "---:|")
+    for method in [*ranks.index, *(m for m in found["method"].unique() if m not in ranks)]:
+        mine = found[found["method"] == method].groupby("set")["text"].agg(list)
+        texts = [mine.get(name, ["–"]) for name in args.sets]
+        cells = [text[0] if len(set(text)) == 1 else "/".join(text) for text in texts]
+        rank = f"{ranks[method]:.1f}" if method in ranks else ""
+        print("|", " | ".join([method, *cells, rank]), "|")
     ok = table[table["status"] == "ok"]
     print(ok.groupby("method", sort=False)["seconds"].median().round(2).to_string())
     print(
