@@ -375,6 +375,15 @@ def test_covariates_that_cannot_serve_are_told():
     assert told(found, "1 observation without a covariate", "without an event in the Cox model (2)")
 
 
+def test_coefficients_are_counted_once():
+    pytest.importorskip("lifelines")
+    rng = np.random.default_rng(0)
+    labels, time, some = np.arange(60) % 3, rng.exponential(size=60), rng.normal(size=(2, 60))
+    covariates = dict(zip("ab", some, strict=True))
+    found = survival(labels, time, np.arange(60) < 39, covariates=covariates, permutations=0)
+    assert "has 4 coefficients for 39 events" in " ".join(found.notes)
+
+
 def test_a_covariate_that_repeats_the_clusters_gives_no_cox_model():
     labels, time, event = cohort(100, 2)
     found = survival(labels, time, event, covariates={"arm": labels * 2.0}, permutations=0)

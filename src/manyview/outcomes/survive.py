@@ -375,6 +375,7 @@ def cox(
                 f"({', '.join(quoted(clusters[k]) for k in silent)}) have no hazard ratio."
             )
         place, rows = np.flatnonzero(happened[others] > 0), happened[codes] > 0
+        coefficients = len(place) + design.shape[1]
         try:
             if not happened[reference]:
                 raise ArithmeticError("the largest cluster has no event")
@@ -391,7 +392,6 @@ def cox(
                 )
         except ArithmeticError as failure:
             notes.append(f"No hazard ratios were found: {failure}.")
-        coefficients = len(place) + design.shape[1]
         if n_events < EVENTS_PER_COEFFICIENT * coefficients:
             notes.append(
                 f"The Cox model has {coefficients} coefficients for {n_events} events; fewer than ten "
