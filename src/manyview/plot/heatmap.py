@@ -170,8 +170,9 @@ def draw_heatmap(
     bars: Sequence[Bar] = (),
     colors: Any = None,
     names: Mapping[Any, str] | None = None,
+    sizes: Mapping[Any, int] | None = None,
 ) -> None:
-    """Blocks of observations sorted by cluster, and bars above.
+    """Blocks of observations sorted by cluster, and bars above; ``sizes`` where not all are drawn.
 
     Everything stands in the coordinates of ``ax``: inches from the left, lines from the top, so that
     names, rows and keys cannot overlap.
@@ -202,7 +203,8 @@ def draw_heatmap(
     for k, start, end in zip(clusters.tolist(), starts, ends, strict=True):
         middle = left + (right - left) * (start + end) / 2 / len(codes)
         room = (right - left) * (end - start) / len(codes)
-        headings = (f"{text_of(k, names)} ({end - start})", text_of(k, names), str(k))
+        size_of = (sizes or {}).get(k, end - start)
+        headings = (f"{text_of(k, names)} ({size_of})", text_of(k, names), str(k))
         fits = [text for text in headings if (len(text) + 1) * size * 0.6 / 72 < room]
         if fits:
             write(middle, 0.5, short(fits[0], 40), ha="center", weight="bold")

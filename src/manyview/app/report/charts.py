@@ -264,7 +264,8 @@ def _bars(run: Run) -> list[Bar]:
 def _heatmap(ax: Any, run: Run, blocks: list[Block], bars: list[Bar]) -> None:
     ax.figure.set_layout_engine("none")
     ax.set_position((0.005, 0.005, 0.99, 0.99))
-    draw_heatmap(ax, blocks, _codes(run.tables["heatmap"]), bars, names=run.names)
+    sizes = {row["cluster"]: row["size"] for row in run.clusters}
+    draw_heatmap(ax, blocks, _codes(run.tables["heatmap"]), bars, names=run.names, sizes=sizes)
 
 
 def _hazards(ax: Any, rows: Rows, names: Mapping[Any, str]) -> None:
