@@ -332,7 +332,8 @@ class RobustWMNMF(
         batch : sequence or Series, optional
             The batch of every sample, in the order of the rows; a Series is matched by the names of the
             samples. Batches are aligned in every view before distances are measured, and the weights
-            of the views are learned within batches. Types of cells that a batch lacks stay apart.
+            of the views are learned within batches. Groups that a batch lacks stay apart if the batches
+            share most others; batches without a common group are merged: do not align these.
             `predict` then needs the batches of the new samples, which may be new.
 
         Returns

@@ -68,7 +68,7 @@ def cluster(
     batch_key : str, optional
         The column of ``obs`` with the batch of every cell (sample, donor, lane). Batches are aligned in
         every modality, and the weights of modalities are learned within batches. Types that only one
-        batch has stay apart. The matrices themselves do not change.
+        batch has stay apart if the batches share most others. The matrices themselves do not change.
     views : sequence of str, optional
         Modalities of a MuData (all by default), or parts of an AnnData such as ["X",
         "obsm:protein", "layers:spliced"].
