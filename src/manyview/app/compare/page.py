@@ -93,7 +93,10 @@ def draw(table: Any, summary: Any, methods: Sequence[dict[str, Any]]) -> Any:
     names = list(summary["method"])
     n_columns = min(PER_ROW, len(panels))
     n_rows = -(-len(panels) // n_columns)
-    size = (2.6 + 2.45 * n_columns, n_rows * (1.0 + 0.27 * len(names)) + 0.7)
+    size = (
+        2.6 + 2.45 * n_columns,
+        n_rows * (1.0 + 0.27 * len(names)) + (0.7 if n_columns > 2 else 1.4),
+    )
     with plt.rc_context({"text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK}):
         figure = plt.figure(figsize=size, layout="constrained")
         grid = figure.subplots(n_rows, n_columns, squeeze=False, sharey=True)
@@ -106,7 +109,7 @@ def draw(table: Any, summary: Any, methods: Sequence[dict[str, Any]]) -> Any:
             ax.remove()
         for row in grid:
             _name_rows(row[0], table, names, about)
-        _legend(figure, [about[name] for name in names])
+        _legend(figure, [about[name] for name in names], min(3, n_columns))
     return figure
 
 
@@ -170,7 +173,7 @@ def _write(ax: Any, text: str, x: float, row: int, **how: Any) -> None:
     ax.annotate(text, (x, row), fontsize=8, **place, **how)
 
 
-def _legend(figure: Any, methods: Sequence[dict[str, Any]]) -> None:
+def _legend(figure: Any, methods: Sequence[dict[str, Any]], n_columns: int) -> None:
     from matplotlib.lines import Line2D
 
     def dot(color: str, filled: bool) -> dict[str, Any]:
@@ -185,7 +188,12 @@ def _legend(figure: Any, methods: Sequence[dict[str, Any]]) -> None:
     handles.append(
         Line2D([], [], label="mean of the runs", color="none", marker="|", mec=INK, ms=11, mew=1.6)
     )
-    how = {"loc": "outside upper center", "ncols": 3, "frameon": False, "handletextpad": 0.2}
+    how = {
+        "loc": "outside upper center",
+        "ncols": n_columns,
+        "frameon": False,
+        "handletextpad": 0.2,
+    }
     figure.legend(handles=handles, fontsize=9, **how)
 
 
