@@ -15,6 +15,7 @@ from manyview.maths.agreement import (
     sample_weights,
     structure_for_weights,
     view_weights,
+    votes,
 )
 
 #: A change of 5% in one entry of agreement or reliability moves no weight by more than this.
@@ -164,6 +165,12 @@ def test_without_evidence_of_their_own_both_views_are_blamed_alike():
         np.testing.assert_allclose(w, plain)
     shares = blame(own, agreement)
     np.testing.assert_allclose(shares.sum(axis=1), 1)
+
+
+def test_a_view_that_lacks_a_sample_has_no_say_about_it():
+    """NaN is no voter: the mean is that of the views that know the sample."""
+    known = np.array([[0.8, 0.8], [np.nan, 0.2]])
+    np.testing.assert_allclose(votes(known, known, np.array([0.5, 0.5])), [0.8, 0.5])
 
 
 def test_agreement_on_a_sample_needs_two_views():

@@ -235,7 +235,7 @@ def _rescaled(
         if not isinstance(old, RobustScaling) or old.low is None or old.gain is None:
             if n:
                 notes.append(
-                    f"View {quoted(name)} is not rescaled: its rows are scaled one by one."
+                    f"View {quoted(name)} is not rescaled: it has the scaling of the fit ({old.kind})."
                 )
             found.append(old)
             continue

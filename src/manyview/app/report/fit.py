@@ -254,7 +254,7 @@ def _fusion(run: Run) -> dict[str, Any] | None:
 def _scalings(run: Run) -> list[str]:
     """In words, how each view was scaled; views that are alike together."""
     words = {"log": "log-transformed", "quantile": "scaled by quantiles", "sqrt": "square-rooted",
-             "none": "used unscaled", "": "used unscaled"}  # fmt: skip
+             "embedding": "used as an embedding", "none": "used unscaled", "": "used unscaled"}  # fmt: skip
     by: dict[str, list[str]] = {}
     for row in run.tables["view_weights"]:
         if "scaling" in row:
