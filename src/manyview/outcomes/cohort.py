@@ -233,7 +233,7 @@ def _rescaled(
     ):
         n = int(here.sum())
         if not isinstance(old, RobustScaling) or old.low is None or old.gain is None:
-            if n:
+            if n and old is not None:
                 notes.append(
                     f"View {quoted(name)} is not rescaled: it has the scaling of the fit ({old.kind})."
                 )
