@@ -45,7 +45,7 @@ def main() -> None:
     methods = paper_methods(10, settings="digits") | honest_methods(10)
     names = args.only or [n for n in methods if args.linear_mlrssc or n not in LINEAR]
     print(
-        f"digits: {len(y)} observations, views {', '.join(views)}; {args.runs} runs each",
+        f"digits: {len(y)} samples, views {', '.join(views)}; {args.runs} runs each",
         flush=True,
     )
     print(f"{'method':22s} {'ACC':>12s} {'NMI':>12s} {'s per fit':>9s}  remarks", flush=True)

@@ -34,7 +34,7 @@ SETS = (
 
 
 def scores(truth: np.ndarray, found: np.ndarray) -> np.ndarray:
-    """ARI and NMI of those observations that have a label."""
+    """ARI and NMI of those samples that have a label."""
     known = found >= 0
     return np.array(
         [

@@ -31,7 +31,7 @@ from manyview.labels import matched, resamples
 from manyview.maths import equations as eq
 from quality import module, written_out
 
-#: Name → rows, clusters, distance of their centres, features of each view, shares of the clusters.
+#: Name → rows, clusters, distance of their centers, features of each view, shares of the clusters.
 MADE_UP = {
     "clear": (500, 4, 2.0, (20, 30), None),
     "middling": (600, 5, 1.0, (20, 30), None),
@@ -54,8 +54,8 @@ def some_rows(data: Path, name: str, rows: int):
         n, K, apart, widths, shares = MADE_UP[name]
         rng = np.random.default_rng(len(name))
         y = rng.choice(K, n, p=shares)
-        centres = [3 * apart / d**0.5 * rng.normal(size=(K, d)) for d in widths]
-        views = [c[y] + rng.normal(size=(n, c.shape[1])) for c in centres]
+        centers = [3 * apart / d**0.5 * rng.normal(size=(K, d)) for d in widths]
+        views = [c[y] + rng.normal(size=(n, c.shape[1])) for c in centers]
     elif name in SHIPPED:
         found = SHIPPED[name]()
         views, y = list(found.views.values()), found.labels

@@ -19,8 +19,8 @@ from manyview.maths.solvers import SOLVERS
 from manyview.regularizers import Graph
 
 
-def modelled(view, n_components: int) -> dict[str, float]:
-    """Bytes each worker sends in an iteration: neighbour rows, its blocks' sums, and U if it has it.
+def modeled(view, n_components: int) -> dict[str, float]:
+    """Bytes each worker sends in an iteration: neighbor rows, its blocks' sums, and U if it has it.
 
     U goes from one worker to the others and the sums of all blocks to one, so both are counted for
     the mean worker.
@@ -102,7 +102,7 @@ def measure(
             held = rows.step_V(U, held, 0.01, 0.01)
         seconds = (time.perf_counter() - start) / iterations
         after = sent_so_far(client)
-        model = modelled(view, K)
+        model = modeled(view, K)
         found = {w: (after[w] - before[w]) / iterations for w in model}
     return {"model": model, "found": found, "seconds": seconds}
 

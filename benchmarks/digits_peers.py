@@ -61,7 +61,7 @@ def _mvlearn(scaled: list[np.ndarray]) -> dict:
     except Exception as error:
         return _absent("mvlearn", error)
     return {
-        "mvlearn co-regularised spectral": lambda s: MultiviewCoRegSpectralClustering(
+        "mvlearn co-regularized spectral": lambda s: MultiviewCoRegSpectralClustering(
             10, random_state=s
         ).fit_predict(scaled)
     }
@@ -76,7 +76,7 @@ def _polyview(scaled: list[np.ndarray]) -> dict:
         "polyview NMF": lambda s: MultiViewNMF(
             n_components=10, learn_weights=True, random_state=s
         ).fit_predict(scaled),
-        "polyview co-regularised spectral": lambda s: MultiViewCoRegSpectralClustering(
+        "polyview co-regularized spectral": lambda s: MultiViewCoRegSpectralClustering(
             n_clusters=10, random_state=s
         ).fit_predict(scaled),
     }

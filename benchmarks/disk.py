@@ -34,13 +34,13 @@ def write(folder: Path, rows: int, features: int, ending: str) -> list[str]:
     files = []
     for s in range(N_VIEWS):
         rng = np.random.default_rng(s)
-        centres = rng.random((CLUSTERS, features), dtype=np.float32)
+        centers = rng.random((CLUSTERS, features), dtype=np.float32)
         path = folder / f"view{s}{ending}"
         out = open_for_writing(path, rows, features)
         for start in range(0, rows, 1000):
             stop = min(rows, start + 1000)
             y = np.arange(start, stop) % CLUSTERS
-            out[start:stop] = centres[y] + rng.random((stop - start, features), dtype=np.float32)
+            out[start:stop] = centers[y] + rng.random((stop - start, features), dtype=np.float32)
         del out
         files.append(str(path))
     return files
@@ -141,7 +141,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=KINDS, default="npy")
     parser.add_argument("--rows", type=int, default=40_000)
     parser.add_argument("--features", type=int, default=2500)
-    parser.add_argument("--no-graph", action="store_true", help="WMNMF without its neighbour graph")
+    parser.add_argument("--no-graph", action="store_true", help="WMNMF without its neighbor graph")
     parser.add_argument(
         "--only-files", action="store_true", help="no fit in memory to compare with"
     )

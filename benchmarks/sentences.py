@@ -3,8 +3,8 @@
     python benchmarks/sentences.py --data DIR [--sets NAME ...] [--seeds 1] [--out sentences.csv]
 
 DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. Every set is clustered
-complete, with all but one view (drawn at random) taken from three in ten observations, and with the rows of
-a tenth swapped in one view. Of the observations or clusters that the report points out, and of the rest, it
+complete, with all but one view (drawn at random) taken from three in ten samples, and with the rows of
+a tenth swapped in one view. Of the samples or clusters that the report points out, and of the rest, it
 prints how many lie in the cluster that belongs to their class (one class per cluster, as in ACC). Rows
 already in the output file are not made again.
 """
@@ -34,7 +34,7 @@ SETS = ("3sources", "msrcv1_5", "webkb_texas", "rosmap", "tcga_laml170", "bbcspo
 CONDITIONS = ("complete", "one view", "swapped")
 #: Rows of larger sets that are looked at.
 MOST = 600
-#: Share of the observations that keep one view, and of those that are swapped.
+#: Share of the samples that keep one view, and of those that are swapped.
 ALONE, SWAPPED = 0.3, 0.1
 FIELDS = ("set", "condition", "seed", "sentence", "called", "right", "others", "others_right")
 
@@ -49,7 +49,7 @@ def some_rows(data: Path, name: str):
 
 
 def changed(views, condition: str, seed: int):
-    """The views under a condition, and which observations it touched."""
+    """The views under a condition, and which samples it touched."""
     rng, n = np.random.default_rng(seed), len(views[0])
     views = [X.copy() for X in views]
     touched = np.zeros(n, dtype=bool)
@@ -66,7 +66,7 @@ def changed(views, condition: str, seed: int):
 
 
 def in_its_place(truth, labels):
-    """Which observations lie in the cluster that belongs to their class."""
+    """Which samples lie in the cluster that belongs to their class."""
     table = confusion_matrix(truth, np.maximum(labels, 0))
     rows, columns = linear_sum_assignment(-table)
     belongs = np.full(table.shape[0], -1)
@@ -75,7 +75,7 @@ def in_its_place(truth, labels):
 
 
 def pointed_out(model, views, labels, stable):
-    """Sentence → which observations the report points out, and of which others it is said."""
+    """Sentence → which samples the report points out, and of which others it is said."""
     described = evidence.described(model, views)
     several = described.sum(axis=1) > 1
     everyone = labels >= 0
@@ -92,7 +92,7 @@ def pointed_out(model, views, labels, stable):
     }
     if stable is not None:
         own = np.array([stable.clusters.get(int(k), np.nan) for k in labels])
-        found["stability of the observation below .6"] = (stable.observations < 0.6, everyone)
+        found["stability of the sample below .6"] = (stable.samples < 0.6, everyone)
         found["cluster's stability below .6"] = (own < 0.6, everyone)
         found["cluster's stability above .85"] = (own > 0.85, everyone)
     return found

@@ -7,11 +7,11 @@
 DIR holds NAME.npz files and `load.py` (as for `quality.py`); FILE is any MuData whose ``obs`` has a column
 of known cell types. A row is a method: at each resolution the number of clusters, the adjusted Rand index
 and NMI, then the seconds of CPU until the graph is there. Methods: `mv.tl.cluster` by communities and, at
-the true number, by k-means; scanpy's Leiden on the neighbours of each modality (30 principal components);
-Leiden on muon's weighted nearest neighbours; Leiden on the neighbours of 15 MOFA+ factors of
+the true number, by k-means; scanpy's Leiden on the neighbors of each modality (30 principal components);
+Leiden on muon's weighted nearest neighbors; Leiden on the neighbors of 15 MOFA+ factors of
 the 2,000 most variable features of each modality. Methods whose
 package (scanpy with igraph, muon, mofapy2) is not installed are left out, and said to be. Leiden of peers
-is igraph's, until it settles, seed 0. All get the same matrices: log-normalised, as the set comes.
+is igraph's, until it settles, seed 0. All get the same matrices: log-normalized, as the set comes.
 
 --batches clusters synthetic CITE-seq of several batches: ARI with the types, NMI with the batches (of the
 types themselves: where batches hold other types it is not 0), with `batch=` and without.
@@ -55,7 +55,7 @@ def as_mudata(views: dict[str, Any]) -> mudata.MuData:
     return mudata.MuData(made)
 
 
-# --- graphs of the methods: each leaves neighbours in the object it returns -----------------------
+# --- graphs of the methods: each leaves neighbors in the object it returns -----------------------
 
 
 def of_modality(data: mudata.MuData, name: str) -> anndata.AnnData:
@@ -67,7 +67,7 @@ def of_modality(data: mudata.MuData, name: str) -> anndata.AnnData:
     return one
 
 
-def weighted_neighbours(data: mudata.MuData) -> mudata.MuData:
+def weighted_neighbors(data: mudata.MuData) -> mudata.MuData:
     import muon
 
     both = mudata.MuData({name: of_modality(data, name) for name in data.mod})
@@ -107,8 +107,8 @@ def peers(data: mudata.MuData) -> Iterator[tuple[str, Callable[[], Any], tuple[s
             ("scanpy", "igraph"),
         )
     yield (
-        "muon, weighted neighbours",
-        lambda: weighted_neighbours(data),
+        "muon, weighted neighbors",
+        lambda: weighted_neighbors(data),
         ("muon", "scanpy", "igraph"),
     )
     yield "MOFA+ factors", lambda: mofa_factors(data), ("mofapy2", "scanpy", "igraph")

@@ -2,7 +2,7 @@
 
 Prints Markdown and writes it, and the same numbers as JSON, where --out says. CPU time, one thread,
 medians of interleaved runs; only ratios mean anything across machines. `--million` also fits a
-million observations (ten minutes or so).
+million samples (ten minutes or so).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import manyview as mv
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--full", action="store_true", help="all sizes, growth, memory, threads")
-    parser.add_argument("--million", action="store_true", help="also fit a million observations")
+    parser.add_argument("--million", action="store_true", help="also fit a million samples")
     parser.add_argument("--out", type=Path, default=Path("bench-results"))
     args = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -85,7 +85,7 @@ def machine() -> dict:
 
 
 def million(n: int = 1_000_000, m: int = 100, n_views: int = 4, k: int = 10) -> dict:
-    """WMNMF on a million observations, float32, labels included: wall time and peak memory."""
+    """WMNMF on a million samples, float32, labels included: wall time and peak memory."""
     rng = np.random.default_rng(0)
     y = rng.integers(k, size=n)
     views = []

@@ -1,10 +1,10 @@
-"""How far `partial_fit` on batches is from a fit of all observations, on the shipped digits.
+"""How far `partial_fit` on batches is from a fit of all samples, on the shipped digits.
 
     python benchmarks/stream.py [--runs 3]
 
-The objective (without regulariser, per observation) is that of all digits placed with the final U and
+The objective (without regularizer, per sample) is that of all digits placed with the final U and
 view weights of either model; "first" is a model that saw the first batch only. NMI of labels against the
-digits' classes, each observation labelled when its batch came. "ordered": after a first batch of digits
+digits' classes, each sample labeled when its batch came. "ordered": after a first batch of digits
 of all classes the others come class by class.
 """
 
@@ -22,7 +22,7 @@ from manyview.stream import batch_history
 
 
 def objective(model: mv.WMNMF, views: dict) -> float:
-    """O on all observations, placed with what the model has learned."""
+    """O on all samples, placed with what the model has learned."""
     given = model._read(views, reset=False)
     with threadpool_limits(1):
         Xs = model._scaled(given)

@@ -243,7 +243,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--sets", nargs="*", default=SETS, choices=SETS)
-    parser.add_argument("--random", type=int, default=400, help="random labellings per setting")
+    parser.add_argument("--random", type=int, default=400, help="random labelings per setting")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--out", default="survival.csv")

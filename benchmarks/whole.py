@@ -46,12 +46,12 @@ COMPARED, SEEDS = 20_000, 5
 STAGES = {
     "scaling": (stages, "fit_scalings"),
     "distances": (stages, "measure"),
-    "view neighbours": (distances.Geometry, "nearest"),
-    "fused neighbours": (Geometry, "fused_nearest"),
+    "view neighbors": (distances.Geometry, "nearest"),
+    "fused neighbors": (Geometry, "fused_nearest"),
     "agreement": (agree, "agree"),
     "embedding": (agree, "embed"),
     "start": (stages, "start_labels"),
-    "factorisation": (robust, "run_robust"),
+    "factorization": (robust, "run_robust"),
 }
 
 
@@ -64,8 +64,8 @@ def wide(n: int = 200, m: int = 200_000) -> tuple[list, np.ndarray, int]:
 def many_clusters(n: int = 20_000, k: int = 200) -> tuple[list, np.ndarray, int]:
     rng = np.random.default_rng(0)
     y = rng.integers(k, size=n)
-    centres = [0.75 * rng.standard_normal((k, 100)) for _ in range(3)]
-    return [c[y] + rng.standard_normal((n, 100)) for c in centres], y, k
+    centers = [0.75 * rng.standard_normal((k, 100)) for _ in range(3)]
+    return [c[y] + rng.standard_normal((n, 100)) for c in centers], y, k
 
 
 def text(n: int = 100_000, m: int = 50_000, k: int = 20) -> tuple[list, np.ndarray, int]:
@@ -126,7 +126,7 @@ class Watch:
             start = time.perf_counter()
             found = work(*args, **kwargs)
             self.seconds[name] += time.perf_counter() - start
-            if name == "fused neighbours":
+            if name == "fused neighbors":
                 self.fused = found[0]
             return found
 

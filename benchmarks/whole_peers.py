@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from whole_data import CLUSTERS, large
 
-#: Rows of the fit before the measured one; muon looks for 200 neighbours.
+#: Rows of the fit before the measured one; muon looks for 200 neighbors.
 WARM = 500
 ONE_THREAD = dict.fromkeys(
     ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"], "1"
@@ -37,8 +37,8 @@ ONE_THREAD = dict.fromkeys(
 MEASURED = ("CPU s", "wall s", "before MiB", "peak MiB", "clusters", "ARI")
 
 
-def neighbours(data: Any, **options: Any) -> None:
-    """Scanpy's neighbours as it finds them from 8,192 rows on, so that few rows compile that."""
+def neighbors(data: Any, **options: Any) -> None:
+    """Scanpy's neighbors as it finds them from 8,192 rows on, so that few rows compile that."""
     import scanpy
 
     scanpy.pp.neighbors(data, n_neighbors=15, transformer="pynndescent", **options)
@@ -58,7 +58,7 @@ def scanpy_leiden(views: list) -> Any:
 
     data = anndata.AnnData(np.hstack(views))
     scanpy.pp.pca(data, n_comps=50)
-    neighbours(data)
+    neighbors(data)
     return communities(data)
 
 
@@ -68,7 +68,7 @@ def muon_leiden(views: list) -> Any:
 
     parts = {str(s): anndata.AnnData(X) for s, X in enumerate(views)}
     for part in parts.values():
-        neighbours(part, use_rep="X")
+        neighbors(part, use_rep="X")
     together = muon.MuData(parts)
     muon.pp.neighbors(together)
     return communities(together)
@@ -105,10 +105,10 @@ IMML = [
     "SUMO",
 ]
 PEERS: dict[str, Callable[[list], Any]] = {
-    "scanpy neighbours + Leiden, concatenated": scanpy_leiden,
+    "scanpy neighbors + Leiden, concatenated": scanpy_leiden,
     **{f"scikit-learn spectral, {s}": partial(spectral, s) for s in ("arpack", "lobpcg", "amg")},
     **{f"iMML {method}": partial(imml, method) for method in IMML},
-    "muon weighted nearest neighbours + Leiden": muon_leiden,
+    "muon weighted nearest neighbors + Leiden": muon_leiden,
 }
 #: Of scikit-learn's solvers the fastest; of iMML's methods the fastest and the fastest that finds clusters.
 FASTEST = ["scanpy", "scikit-learn spectral, lobpcg", "iMML OPIMC", "iMML LFIMVC", "muon"]

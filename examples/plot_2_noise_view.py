@@ -4,7 +4,7 @@ A view of noise, and what the weights say of it
 
 A view of random numbers is added. A weight that measures trust should notice. That of `RobustWMNMF`,
 which asks whether views agree, does; that of the paper's method does not, because it measures how
-close a view's factorisation comes to the consensus.
+close a view's factorization comes to the consensus.
 """
 
 import matplotlib.pyplot as plt

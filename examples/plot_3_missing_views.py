@@ -1,9 +1,9 @@
 """
-Observations that lack a view
+Samples that lack a view
 =============================
 
 In practice not everything is measured on everybody. A row of NaN, or an id that is absent from one
-of several DataFrames, means that this view is missing for this observation. Nobody has to be left
+of several DataFrames, means that this view is missing for this sample. Nobody has to be left
 out.
 """
 
@@ -16,7 +16,7 @@ data = mv.datasets.make_synthetic(240, n_clusters=4, noisy_views=(), random_stat
 rng = np.random.default_rng(0)
 
 # %%
-# A third of the observations loses one view, drawn at random.
+# A third of the samples loses one view, drawn at random.
 
 names = list(data.views)
 views = {name: X.copy() for name, X in data.views.items()}
@@ -27,7 +27,7 @@ model = mv.RobustWMNMF(n_clusters=4, random_state=0).fit(views)
 print(f"accuracy {mv.metrics.accuracy(data.labels, model.labels_):.3f}")
 
 # %%
-# Where a view is missing its weight is 0: the dark lines. The other views speak for the observation.
+# Where a view is missing its weight is 0: the dark lines. The other views speak for the sample.
 
 figure, ax = plt.subplots(figsize=(9, 2.6), layout="constrained")
 mv.plot.sample_weights(model, kind="weight", ax=ax)

@@ -39,7 +39,7 @@ scores = {
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 for row, values in enumerate(scores.values()):
     ax.scatter(values, np.full(len(values), row), alpha=0.5)
-ax.axvline(0.5, color="grey", linestyle=":")
+ax.axvline(0.5, color="gray", linestyle=":")
 ax.set_yticks(range(len(scores)), list(scores))
 ax.set(xlabel="accuracy against the genotype", xlim=(0.45, 1.02))
 ax.invert_yaxis()

@@ -1,9 +1,9 @@
 """
-Which view does each observation rely on?
+Which view does each sample rely on?
 =========================================
 
-A view may be good as a whole and wrong about some observations: a failed assay, a swapped tube.
-Here the first thirty rows of one view are exchanged for other rows, and the weights of observations
+A view may be good as a whole and wrong about some samples: a failed assay, a swapped tube.
+Here the first thirty rows of one view are exchanged for other rows, and the weights of samples
 show it.
 """
 
@@ -20,8 +20,8 @@ views["view2"][swapped] = np.random.default_rng(0).permutation(views["view2"])[s
 model = mv.RobustWMNMF(4, random_state=0).fit(views)
 
 # %%
-# A heat map of all weights: views by observations, sorted by cluster. Dark cells in the row of the
-# second view are observations whose neighbours there are strangers in every other view.
+# A heat map of all weights: views by samples, sorted by cluster. Dark cells in the row of the
+# second view are samples whose neighbors there are strangers in every other view.
 
 figure, ax = plt.subplots(figsize=(9, 2.8), layout="constrained")
 mv.plot.sample_weights(model, kind="weight", ax=ax)
@@ -40,7 +40,7 @@ ax.legend(frameon=False)
 plt.show()
 
 # %%
-# ``reliance_`` puts both weights together: of each observation's support, the share that comes from
+# ``reliance_`` puts both weights together: of each sample's support, the share that comes from
 # each view.
 
 print(model.view_names_in_)

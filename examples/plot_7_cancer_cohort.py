@@ -43,7 +43,7 @@ mv.plot.overview(model)
 plt.show()
 
 # %%
-# The same map in other colours: the true subtype, and age.
+# The same map in other colors: the true subtype, and age.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 ids = list(model.sample_names_in_)

@@ -26,7 +26,7 @@ SIZES = [220, 140, 80, 60, 40, 24]
 types = np.repeat(np.arange(len(SIZES)), SIZES)
 
 
-def log_normalised(n_features: int, programmes: int, depth: float, alike: list[int]) -> np.ndarray:
+def log_normalized(n_features: int, programmes: int, depth: float, alike: list[int]) -> np.ndarray:
     """Counts of one modality, in which the types ``alike`` share a programme."""
     means = rng.gamma(0.4, 1.0, size=n_features) * np.ones((len(SIZES), 1))
     for kind in range(len(SIZES)):
@@ -40,8 +40,8 @@ def log_normalised(n_features: int, programmes: int, depth: float, alike: list[i
 
 
 cells = [f"cell{i}" for i in range(len(types))]
-rna = ad.AnnData(log_normalised(600, 25, 900, alike=[4, 5]))
-atac = ad.AnnData(log_normalised(900, 40, 700, alike=[0, 1]))
+rna = ad.AnnData(log_normalized(600, 25, 900, alike=[4, 5]))
+atac = ad.AnnData(log_normalized(900, 40, 700, alike=[0, 1]))
 for name, data in (("gene", rna), ("peak", atac)):
     data.obs_names = cells
     data.var_names = [f"{name}{j}" for j in range(data.n_vars)]
@@ -73,7 +73,7 @@ for name in ("rna", "atac"):
     print(name, round(mv.metrics.scores(truth, alone.labels_)["ari"], 3))
 
 # %%
-# **Everything is in the MuData**: the fused graph in ``obsp``, where scanpy looks for neighbours; weights
+# **Everything is in the MuData**: the fused graph in ``obsp``, where scanpy looks for neighbors; weights
 # in ``uns``; which modality each cell relies on in ``obsm``; the parts of the clusters in ``varm``.
 
 print(dict(zip(model.view_names_in_, model.view_weights_.round(2), strict=True)))

@@ -59,9 +59,9 @@ for name, X in views.items():
 # %%
 # **One fit.** The matrices stay sparse. Logarithms are for counts (by default they would be taken, too, and
 # a warning would say so; another says that rows are missing, which we know). German gets the lowest
-# weight: some of its neighbours are not neighbours elsewhere.
+# weight: some of its neighbors are not neighbors elsewhere.
 
-warnings.filterwarnings("ignore", ".*80 observations are (zero|missing)", UserWarning)
+warnings.filterwarnings("ignore", ".*80 samples are (zero|missing)", UserWarning)
 model = mv.RobustWMNMF(n_clusters=6, scale="log", random_state=0).fit(views)
 for name, weight in zip(model.view_names_in_, model.view_weights_, strict=True):
     print(f"{name:8} weight {weight:.2f}")

@@ -19,7 +19,7 @@ data = load_digits()
 images, truth = data.images[:900], data.target[:900]
 
 # %%
-# **Descriptions.** Pixels, blurred by their neighbours; directions of edges in nine regions; profiles,
+# **Descriptions.** Pixels, blurred by their neighbors; directions of edges in nine regions; profiles,
 # which are sums of rows, columns and diagonals; and the noise of a scanner, which knows nothing of digits.
 
 

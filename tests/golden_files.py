@@ -1,4 +1,4 @@
-"""Outputs of the original programs on small inputs, turned to observations × features."""
+"""Outputs of the original programs on small inputs, turned to samples × features."""
 
 from pathlib import Path
 

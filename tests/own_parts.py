@@ -1,4 +1,4 @@
-"""A solver and a regulariser as users write them."""
+"""A solver and a regularizer as users write them."""
 
 from manyview.extend import Multiplicative, Solver
 

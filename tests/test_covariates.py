@@ -77,7 +77,7 @@ def test_counts_lose_their_depth_and_sparse_views_their_zeros(rng):
         ({"b": ["x"] * 30}, "has one value only"),
         ({"b": ["2019-01-01"] * 30}, "it holds dates"),
         ({"b": [f"s{i % 10}" for i in range(30)]}, "name fewer, or join rare levels"),
-        ({"b": ["x", "y"]}, "covariates has 2 rows for 30 observations"),
+        ({"b": ["x", "y"]}, "covariates has 2 rows for 30 samples"),
         ({}, "has no column"),
     ],
 )
@@ -101,7 +101,7 @@ def test_batches_called_by_numbers_go_like_batches_called_by_words(rng):
 def test_missing_covariates_are_told(rng):
     batch = ["a"] * 14 + ["b"] * 14 + [None, None]
     found = mv.adjust([rng.normal(size=(30, 3))], {"batch": batch})
-    assert found.notes == ("'batch' is missing for 2 observations: a level of its own.",)
+    assert found.notes == ("'batch' is missing for 2 samples: a level of its own.",)
     assert "batch" in repr(found)
 
 

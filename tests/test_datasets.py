@@ -87,8 +87,8 @@ def test_covariance_of_the_features(decay):
     assert observed == pytest.approx(float(decay) ** steps, abs=0.03)
 
 
-def test_centres():
-    def centres(**options):
+def test_centers():
+    def centers(**options):
         options = {"decay_range": (0, 0), "balanced": True, "random_state": 1, **options}
         data = make_synthetic(400, 40, 300, (), n_views=2, **options)
         return [
@@ -96,13 +96,13 @@ def test_centres():
             for m in data.views.values()
         ]
 
-    for a, c in zip((10, 20), centres(), strict=True):
+    for a, c in zip((10, 20), centers(), strict=True):
         element = c.mean(axis=0)  # the common mean of each feature is spread over [a, a + 10]
         assert element.min() < a + 1 and element.max() > a + 9
         assert (c - element).var() == pytest.approx(1 + 1 / 10, rel=0.05)  # + mean of 10 samples
-    for c in centres(mean_per="view"):
+    for c in centers(mean_per="view"):
         assert c.mean(axis=0).std() < 0.3
-    for a, c in zip((5, 50), centres(starts=(5, 50), width=2, centre_variance=0), strict=True):
+    for a, c in zip((5, 50), centers(starts=(5, 50), width=2, center_variance=0), strict=True):
         assert a - 0.2 < c.mean(axis=0).min() and c.mean(axis=0).max() < a + 2.2
         assert (c - c.mean(axis=0)).var() == pytest.approx(0.1, rel=0.1)
 
@@ -151,7 +151,7 @@ def test_balanced_and_equal_priors():
         ({"n_features": ()}, "n_features is empty"),
         ({"n_views": 3}, "n_views is 3 but n_features has 4 entries"),
         ({"starts": (1, 2)}, "starts must hold one finite number for each of the 4"),
-        ({"centre_variance": float("nan")}, "centre_variance must be a finite number"),
+        ({"center_variance": float("nan")}, "center_variance must be a finite number"),
         ({"mean_per": "cluster"}, "mean_per must be one of 'element', 'view', not 'cluster'"),
         ({"decay_range": (0.5, 1.5)}, "decay_range must be two numbers"),
         ({"n_features": (3, 3)}, "noisy_views='paper' copies view1 and view3, but there are 2"),
@@ -190,9 +190,9 @@ def test_shipped_files():
     contents = {name: (folder / name).read_bytes() for name in FILE_SHA256}
     assert {name: sha256(content) for name, content in contents.items()} == FILE_SHA256
     assert sum(map(len, contents.values())) < 3_000_000
-    licences = (folder / "LICENSES.md").read_text(encoding="utf-8")
+    licenses = (folder / "LICENSES.md").read_text(encoding="utf-8")
     named = ("CC BY 4.0", "Duin", "Martin", "GPL", "R package CCA", "MIT", *FILE_SHA256)
-    assert not [word for word in named if word not in licences]
+    assert not [word for word in named if word not in licenses]
     assert "GNU GENERAL PUBLIC LICENSE" in (folder / "GPL-2.txt").read_text(encoding="utf-8")
 
 

@@ -1,4 +1,4 @@
-"""Regularisers, ours and those of others: their values and bounds, and what is wrong is said."""
+"""Regularizers, ours and those of others: their values and bounds, and what is wrong is said."""
 
 import numpy as np
 import pytest

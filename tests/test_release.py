@@ -73,7 +73,7 @@ def test_the_long_description_has_no_link_into_the_repository(home):
     text = SETUP["description"]((ROOT / "README.md").read_text(encoding="utf-8"), home, "1.2.3")
     targets = re.findall(r"\]\(([^)]+)\)", text)
     assert all(re.match(r"https?:|#", target) for target in targets)
-    assert ("](https://forge.invalid/manyview/raw/v1.2.3/docs/digits.png)" in text) == bool(home)
+    assert ("](https://forge.invalid/manyview/raw/v1.2.3/docs/report.png)" in text) == bool(home)
 
 
 def published(folder, **replaced):

@@ -138,7 +138,7 @@ def test_results_of_ours_are_no_views_and_unknown_names_get_a_list():
     [
         ({"copy": True}, r"'copy'.* pass data.copy\(\)"),
         ({"use_rep": "X_pca"}, r"'use_rep'.*'obsm:X_pca'"),
-        ({"n_neighbours": 5}, "'n_neighbours': did you mean n_neighbors"),
+        ({"n_neighbors": 5}, "'n_neighbors': did you mean n_neighbors"),
         (
             {"xyz": 5},
             "'xyz': The parameters of RobustWMNMF are n_clusters, resolution|'xyz'.*resolution",
@@ -261,11 +261,11 @@ def test_cells_that_a_sparse_modality_does_not_list_are_absent_there_and_not_zer
     mv.tl.cluster(data, 3)  # a warning would be an error
     assert (data.obsm["manyview_reliance"][50:, 0] == 0).all()
     data.mod["rna"].X[:2] = 0
-    with pytest.warns(UserWarning, match="'rna': 2 observations are zero throughout"):
+    with pytest.warns(UserWarning, match="'rna': 2 samples are zero throughout"):
         mv.tl.cluster(data, 3)
 
 
-def test_annotate_gives_strangers_no_neighbours():
+def test_annotate_gives_strangers_no_neighbors():
     data = mudata()
     model = mv.tl.cluster(data, 3)
     some = ad.AnnData(FRAMES["rna"].iloc[[5, 1, 2]].rename(index={"cell01": "stranger"}))
@@ -308,7 +308,7 @@ def test_what_cannot_be_done_gets_a_sentence_and_leaves_nothing():
     data.mod["rna"].var_names = ["same"] * VIEWS[0].shape[1]
     with pytest.raises(ValueError, match="var_names_make_unique"):
         mv.tl.cluster(data, 3)
-    with pytest.raises(ValueError, match="more than the number of observations"):
+    with pytest.raises(ValueError, match="more than the number of samples"):
         mv.tl.cluster(data, 100, use_highly_variable=False)
     assert not len(data.obsp) and "manyview" not in data.uns and "manyview" not in data.obs
 

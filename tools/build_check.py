@@ -83,8 +83,8 @@ def check_wheel(path: Path) -> None:
     """It has all that is needed, and no tests."""
     names = zipfile.ZipFile(path).namelist()
     absent = [name for name in IN_WHEEL if name not in names]
-    licences = {name.rsplit("/", 1)[1] for name in names if ".dist-info/licenses/" in name}
-    absent += sorted(set(LICENSES) - licences)
+    licenses = {name.rsplit("/", 1)[1] for name in names if ".dist-info/licenses/" in name}
+    absent += sorted(set(LICENSES) - licenses)
     sources = ROOT / "src"
     ours = {path.relative_to(sources).as_posix() for path in sources.rglob("*.py")}
     absent += sorted(ours - set(names))

@@ -51,7 +51,7 @@ def report_of_samples(address: str) -> int:
         time.sleep(0.5)
     assert now["state"] == "done", ask(place)[1]
     report = ask(f"{place}/report")[1]
-    assert "2 clusters among 40 observations" in report
+    assert "2 clusters among 40 samples" in report
     return len(report)
 
 

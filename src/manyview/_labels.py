@@ -46,7 +46,7 @@ def class_codes(labels: Any, name: str) -> np.ndarray:
 
 def _listed(labels: Any, name: str) -> list[Any]:
     shape = getattr(labels, "shape", None)
-    rule = f"{name} must be 1-D, one label per observation"
+    rule = f"{name} must be 1-D, one label per sample"
     if shape is not None and len(shape) != 1:
         raise ValueError(f"{rule}, but has shape {shape}; .ravel() a single column")
     column = isinstance(labels, Iterable) or hasattr(labels, "__array__")
@@ -57,7 +57,7 @@ def _listed(labels: Any, name: str) -> list[Any]:
         if isinstance(item, list | tuple | dict | set) or getattr(item, "ndim", 0) > 0:
             raise ValueError(f"{rule}, but holds a {type(item).__name__} at {i}")
         if item is None or _is_nan(item):
-            raise ValueError(f"{name}[{i}] is missing (NaN or None); drop unlabelled observations")
+            raise ValueError(f"{name}[{i}] is missing (NaN or None); drop unlabeled samples")
     return items
 
 

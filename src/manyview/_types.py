@@ -13,7 +13,7 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 #: One number; of a computation on a device an array without axes, which is not waited for.
 Number: TypeAlias = float | Array
-#: One view: observations × features, a NumPy array or a SciPy CSR matrix; inside engines also what
+#: One view: samples × features, a NumPy array or a SciPy CSR matrix; inside engines also what
 #: stands for one (rows of a file, tensors).
 Matrix: TypeAlias = Any
 #: What users pass for reproducible results.
@@ -50,7 +50,7 @@ class CollapseWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Views:
-    """Validated views of the same observations, with whatever names came along."""
+    """Validated views of the same samples, with whatever names came along."""
 
     matrices: tuple[Matrix, ...]
     names: tuple[str, ...]
@@ -90,7 +90,7 @@ class Sums(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A regulariser at V: (negative, positive) parts of half its gradient, and its curvature."""
+    """A regularizer at V: (negative, positive) parts of half its gradient, and its curvature."""
 
     negative: Number
     positive: Number

@@ -296,7 +296,7 @@ def tell_unobserved(views: Views, columns: list[Array]) -> None:
         if len(scarce):
             warn_user(
                 f"view {name!r}: {len(scarce)} of {len(values)} columns are observed for at most "
-                f"{values[scarce].max()} observations, fewer than {NEARLY_EMPTY:.0%} of the "
+                f"{values[scarce].max()} samples, fewer than {NEARLY_EMPTY:.0%} of the "
                 f"{values.max()} of its fullest column, and are left out: {_listed(names, scarce)}"
             )
 
@@ -387,7 +387,7 @@ class FittedInput:
     sample_names: Array | None
     #: Whether it was one array.
     single: bool
-    #: Which views unseen observations may lack.
+    #: Which views unseen samples may lack.
     may_lack: Callable[[str], bool]
 
     def in_order(self, given: Collection) -> Collection:
@@ -412,7 +412,7 @@ class FittedInput:
         return replace(given, names=names, items=ordered)
 
     def absent(self, name: str, other: Item) -> Item:
-        """A view that none of the observations has, of those that ``other`` lists."""
+        """A view that none of the samples has, of those that ``other`` lists."""
         s = self.names.index(name)
         kind, shape = self.kinds[s], (other.matrix.shape[0], self.widths[s])
         if kind is not None:
@@ -743,7 +743,7 @@ class MultiViewEstimator(BaseEstimator):
         """Write the fitted model to ``path`` (.npz, no pickle); `manyview.load` gives it back exactly.
 
         The file holds the training data that `predict` and `impute` need. A ``callback`` or a random
-        generator is left out with a warning; a regulariser of your own class cannot be saved.
+        generator is left out with a warning; a regularizer of your own class cannot be saved.
 
         Parameters
         ----------
@@ -788,7 +788,7 @@ class MultiViewEstimator(BaseEstimator):
             self._number_was_set = True
         return self
 
-    def _tell_favoured(self) -> None:
+    def _tell_favored(self) -> None:
         """Warn where the score may be asked for in a search: it would choose the largest number."""
         if not self._number_was_set:
             return
@@ -797,14 +797,14 @@ class MultiViewEstimator(BaseEstimator):
             told.append(True)
             warn_user(
                 f"{type(self).__name__}.score measures how well the views are reconstructed, which rises "
-                "with the number of clusters: a grid search over n_clusters favours the largest. Choose it "
+                "with the number of clusters: a grid search over n_clusters favors the largest. Choose it "
                 "by manyview.select_n_clusters, or give a scoring of your own"
             )
 
     def _check_n_clusters(self, n_clusters: int, n_samples: int) -> None:
         if n_clusters > n_samples:
             raise ValueError(
-                f"n_clusters={n_clusters} is more than the number of observations "
+                f"n_clusters={n_clusters} is more than the number of samples "
                 f"(n_samples={n_samples}); ask for fewer clusters"
             )
 

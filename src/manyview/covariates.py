@@ -24,7 +24,7 @@ from manyview.views.views import as_views
 MOST_DENSE = 50_000_000
 #: Features regressed at a time.
 BLOCK = 2048
-#: Levels of a category beyond which there are too few observations of each.
+#: Levels of a category beyond which there are too few samples of each.
 FEWEST_PER_COLUMN = 5
 
 
@@ -67,7 +67,7 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = 
     """Regress covariates out of every feature of every view.
 
     Each feature loses its linear regression on the covariates (categories as one column per level)
-    and keeps its mean. Counts are taken to logarithms of their share of the observation's total
+    and keeps its mean. Counts are taken to logarithms of their share of the sample's total
     first, since depth and batch act by factors; views of zeros and ones stay as they are. Fit, refit
     and judge on the result, not on the views as they were: clusters that follow a covariate linearly
     cannot be found any more.
@@ -80,13 +80,13 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = 
     views : as `as_views` takes them
         NaN stays NaN. Sparse views become dense.
     covariates : DataFrame or dict of columns
-        A row per observation, in their order or, with an index of ids, matched by these. Whole
+        A row per sample, in their order or, with an index of ids, matched by these. Whole
         numbers of ten values or fewer (batch 1, 2, 3) are taken as categories. A missing category
         is a level of its own, a missing number the mean of its column.
     ids : sequence, optional
-        Ids of the observations, where the views have none.
+        Ids of the samples, where the views have none.
     zero_rows : "auto", "missing", "observed" or dict of view → one of these, default "auto"
-        What a row of zeros is, as in `RobustWMNMF`: an observation this view does not describe, which
+        What a row of zeros is, as in `RobustWMNMF`: a sample this view does not describe, which
         then has NaN in the result and no part in the regression, or a finding.
 
     Returns
@@ -111,7 +111,7 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = 
     given = as_views(views, allow_negative=True, allow_missing=True, caller="adjust")
     names = given.sample_names if ids is None else np.array(as_list(ids), dtype=object)
     if names is not None and len(names) != given.n_samples:
-        raise ValueError(f"ids has {len(names)} entries for {given.n_samples} observations")
+        raise ValueError(f"ids has {len(names)} entries for {given.n_samples} samples")
     check_by_view("zero_rows", zero_rows, given.names, ZERO_ROWS)
     zeros = settled_zeros(given, zero_rows)
     notes: list[str] = []
@@ -121,7 +121,7 @@ def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = 
     if design.shape[1] * FEWEST_PER_COLUMN > given.n_samples:
         raise ValueError(
             f"the covariates have {design.shape[1]} columns (levels count one each) for "
-            f"{given.n_samples} observations; name fewer, or join rare levels"
+            f"{given.n_samples} samples; name fewer, or join rare levels"
         )
     items, explained = [], {}
     for s, name in enumerate(given.names):
@@ -144,11 +144,11 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
         if not (rows >= 0).any():
             raise ValueError(
                 f"covariates share no id with the views: these have {str(names[0])!r}, they have "
-                f"{str(table.ids[0])!r}; give one observation one id everywhere"
+                f"{str(table.ids[0])!r}; give one sample one id everywhere"
             )
     elif table.n != n:
         raise ValueError(
-            f"covariates has {table.n} rows for {n} observations; give one row each, or ids to both"
+            f"covariates has {table.n} rows for {n} samples; give one row each, or ids to both"
         )
     columns = [
         _column(name, as_list(column), notes)
@@ -164,7 +164,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
         missing = int(column.absent.sum())
         if missing:
             how = "a level of its own" if column.levels else "taken at the mean"
-            notes.append(f"{quoted(column.name)} is missing for {missing} observations: {how}.")
+            notes.append(f"{quoted(column.name)} is missing for {missing} samples: {how}.")
     return columns
 
 
@@ -212,7 +212,7 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
         )
     empty = ~X.any(axis=1)  # NaN is a value here: rows of NaN are missing already
     if not zeros and empty.any() and not empty.all():
-        # A residual would make a missing observation a present one.
+        # A residual would make a missing sample a present one.
         notes.append(
             f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
             f"regression; with zero_rows={{{name!r}: 'observed'}} they are values."
@@ -237,7 +237,7 @@ def _regressed(X: Array, design: Array) -> tuple[Array, float]:
             gram = np.einsum("if,ip,iq->fpq", seen.astype(float), Z, Z, optimize=True)
             beta = np.einsum("fpq,fq->pf", np.linalg.pinv(gram, hermitian=True), filled.T @ Z)
         effect = design @ beta[1:]
-        # Only what was observed keeps its mean; the design is centred over all.
+        # Only what was observed keeps its mean; the design is centered over all.
         shift = np.where(seen, effect, 0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
         adjusted[:, block] = part - effect + shift
         before[block], after[block] = _variance(part), _variance(adjusted[:, block])

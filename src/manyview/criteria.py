@@ -337,9 +337,9 @@ def cloud(views: list[Geometry], fused: sp.csr_array, rng: np.random.Generator) 
     found: list[Geometry] = []
     for view in views:
         row = _stand_ins(view.present, fused)
-        centred = np.where(row[:, None] >= 0, _centred(view)[row], 0)
+        centered = np.where(row[:, None] >= 0, _centered(view)[row], 0)
         scale = np.sqrt(max(1, int((row >= 0).sum())))
-        found.append(Geometry((G @ centred) / scale, view.present))
+        found.append(Geometry((G @ centered) / scale, view.present))
     return found
 
 
@@ -358,7 +358,7 @@ def _stand_ins(present: Array, fused: sp.csr_array) -> Array:
     return np.where(present, rows, np.where(linked, nearest, -1))
 
 
-def _centred(view: Geometry) -> Array:
+def _centered(view: Geometry) -> Array:
     """Rows minus their mean; 0 where unobserved or missing. At most n columns with the same products."""
     Z = view.Z.toarray() if sp.issparse(view.Z) else view.Z
     known = np.broadcast_to(view.present[:, None], Z.shape)

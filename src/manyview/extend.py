@@ -47,7 +47,7 @@ __all__ = [
 ROWS, FEATURES, COMPONENTS = 24, 7, 3
 #: What rounding may do to an objective, and finite differences to a gradient, as a share.
 ROUNDING, DIFFERENCES = 1e-9, 1e-4
-#: The weights of the consensus and of the regulariser in single steps.
+#: The weights of the consensus and of the regularizer in single steps.
 CONSENSUS_WEIGHT, PENALTY_WEIGHT = 0.3, 0.2
 
 
@@ -159,7 +159,7 @@ def check_solver(
     chosen = _suitable(steps) if regularizers is None else list(regularizers)
     if not chosen:
         raise AssertionError(
-            f"{name} needs {', '.join(steps.needs)}, which no regulariser of the library has; pass "
+            f"{name} needs {', '.join(steps.needs)}, which no regularizer of the library has; pass "
             "regularizers= that have it"
         )
     U, V = steps.start(problem.U.copy(), problem.V.copy())
@@ -178,7 +178,7 @@ def check_solver(
 
 
 def _suitable(solver: Solver) -> list[Any]:
-    """The library's regularisers that have what the solver needs."""
+    """The library's regularizers that have what the solver needs."""
     own = (NoPenalty(), Sparse(), Orthogonal(), Graph(3))
     # All of them have a curvature, and nothing else that could be asked for.
     return list(own) if set(solver.needs) <= {"curvature"} else []

@@ -72,7 +72,7 @@ from manyview.scaling import largest
 SCALINGS = ("auto", "log", "quantile", "sqrt", "embedding")
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
-#: Views with less weight than this in sum cannot place an observation.
+#: Views with less weight than this in sum cannot place a sample.
 NO_WEIGHT = 1e-3
 #: Distant groups with fewer samples than one in so many of an average cluster get one of their own.
 SMALL_GROUP = 4
@@ -105,19 +105,19 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
             warn_user(f"view {name!r} {words.nobody}; it gets no weight")
         elif lacking > 0:
             warn_user(
-                f"view {name!r}: {lacking} observations {words.lacking} and count as missing "
+                f"view {name!r}: {lacking} samples {words.lacking} and count as missing "
                 f"there{words.remedy}"
             )
         mostly = here & (share > MAX_UNOBSERVED)
         if mostly.any():
             warn_user(
-                f"view {name!r}: {int(mostly.sum())} observations have over "
+                f"view {name!r}: {int(mostly.sum())} samples have over "
                 f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
             )
         enough = here & ~mostly
         if here.any() and enough.mean() < FEWEST_SHARE:
             warn_user(
-                f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} observations: "
+                f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} samples: "
                 "too few for the view to tell much"
             )
         present.append(enough)
@@ -139,7 +139,7 @@ def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
 
 
 def described(views: Views, present: list[Array]) -> Array | None:
-    """Observations that some view has, if not all: the others are no neighbours of anybody.
+    """Samples that some view has, if not all: the others are no neighbors of anybody.
 
     Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
     """
@@ -148,7 +148,7 @@ def described(views: Views, present: list[Array]) -> Array | None:
 
 
 def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views, list[Array]]:
-    """Some of the observations (a mask or places); all of them for None."""
+    """Some of the samples (a mask or places); all of them for None."""
     if rows is None:
         return views, present
     batch = None if views.batch is None else views.batch[rows]
@@ -157,7 +157,7 @@ def only(views: Views, present: list[Array], rows: Array | None) -> tuple[Views,
 
 
 def counted(present: list[Array], alpha: Array) -> Array:
-    """Observations that some view with weight describes; the others get the label −1."""
+    """Samples that some view with weight describes; the others get the label −1."""
     return np.column_stack(present) @ alpha > NO_WEIGHT
 
 
@@ -317,7 +317,7 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
 
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
-#: Rows whose neighbours are looked at to compare the distances of views.
+#: Rows whose neighbors are looked at to compare the distances of views.
 PAIR_ROWS = 1000
 #: Pairs within each cluster, and of its members with others, that are compared.
 CLUSTER_PAIRS = 2000
@@ -499,7 +499,7 @@ def embed(
 ) -> Array:
     """P: diffusion maps of the fused graph and of the fused graph plus the α-weighted view graphs."""
     fused, n = agreement.fused, agreement.fused.shape[0]
-    if n <= n_clusters:  # each distinct observation is a cluster, also where the graph joins all
+    if n <= n_clusters:  # each distinct sample is a cluster, also where the graph joins all
         apart = np.hstack([np.eye(n), np.eye(n)]) / 2**0.5
         return apart if sp.issparse(fused) else fused.placed(apart)
     n_vectors = min(int(ag.VECTORS * n_clusters), n)
@@ -526,7 +526,7 @@ def view_graph(view: Geometry, k: int, seed: int = 0) -> Graph:
 
 
 def list_graph(near: Lists, n: int) -> Graph:
-    """(A + Aᵀ)/2 of neighbour lists with self-tuned weights A."""
+    """(A + Aᵀ)/2 of neighbor lists with self-tuned weights A."""
     weights = ag.self_tuned(near.indices, near.d, n, near.rows, near.mass)
     return graphs.symmetric(near.rows, near.indices, weights, n)
 
@@ -553,7 +553,7 @@ def fused_graphs(
 ) -> tuple[Graph, Graph]:
     """The fused graph, and the one of its scales that the second diffusion map takes.
 
-    Normalised self-tuned graphs of F; the fused graph is their mean over the scales.
+    Normalized self-tuned graphs of F; the fused graph is their mean over the scales.
     """
     near = fused_near(views, weights, neighbors, seed)
     return scale_graphs(near, views[0].n_samples, views[0].mass)
@@ -574,7 +574,7 @@ def scale_graphs(near: Lists, n: int, mass: Array | None) -> tuple[Graph, Graph]
 
 
 def with_copies(near: Lists, mass: Array | None) -> Lists:
-    """Lists of distinct observations to which their own copies belong, too, `NEIGHBORS` at most.
+    """Lists of distinct samples to which their own copies belong, too, `NEIGHBORS` at most.
 
     ``mass`` says how often each occurs, in units of the rarest: where all are as frequent, no copies
     count.

@@ -84,7 +84,7 @@ def starting_factors(
 
 
 def starting_weights(Xs: list[Any]) -> Array:
-    """Observation weights that are equal among the views that observe a row (N×n_v)."""
+    """Sample weights that are equal among the views that observe a row (N×n_v)."""
     observed = views_that_tell(Xs)
     if observed is None:
         return np.full((Xs[0].shape[0], len(Xs)), 1 / len(Xs))

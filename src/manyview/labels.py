@@ -46,7 +46,7 @@ SHARED_PAIRS = 2**26
 class SharedSeeding:
     """Starts of `sklearn.cluster.KMeans` (its ``init``) by k-means++, as it draws them itself.
 
-    Each centre is the best of a few candidates. All starts together look at nearly every row as a
+    Each center is the best of a few candidates. All starts together look at nearly every row as a
     candidate, most of them many times: a table of all distances is less work.
     """
 
@@ -113,7 +113,7 @@ def assign(
 ) -> Array:
     """Labels 0 … n_clusters−1 for the rows of V*.
 
-    "spectral" embeds by the random-walk Laplacian of the nearest-neighbour graph of V* (the
+    "spectral" embeds by the random-walk Laplacian of the nearest-neighbor graph of V* (the
     paper's step), "njw" the same with unit rows, "kmeans" clusters V* itself, "argmax" takes each
     row's largest component. Of more rows than ``above`` the first two embed ``landmarks`` only.
     With ``connect`` small parts of that graph are tied to the rest; without, they are told of.
@@ -133,7 +133,7 @@ def assign(
 
 
 def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
-    """The neighbour graph of V*, whose small parts are tied to the rest, or told of.
+    """The neighbor graph of V*, whose small parts are tied to the rest, or told of.
 
     A part of the graph has an eigenvector of its own. One of a few rows takes it from a cluster, and
     two true clusters are then read as one.
@@ -148,8 +148,8 @@ def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
         return tied(A, V, alone, k)
     n_parts = round(float((1 / sizes).sum()))
     warn_user(
-        f"the neighbour graph of the consensus falls into {n_parts} parts, the smallest of "
-        f"{int(sizes.min())} observations: a part may take a cluster of its own, and two true clusters "
+        f"the neighbor graph of the consensus falls into {n_parts} parts, the smallest of "
+        f"{int(sizes.min())} samples: a part may take a cluster of its own, and two true clusters "
         "be read as one; set connect=True, or look at several seeds"
     )
     return A
@@ -175,7 +175,7 @@ def assign_new(
     indices, squared = nearest_neighbors(consensus, n_neighbors(len(consensus)), new)
     clusters = int(labels.max()) + 1
     closeness = inverse_distances(squared).T[..., None] if exact else [1.0] * indices.shape[1]
-    # Ties go to the label of the nearer neighbours: later places count a little less.
+    # Ties go to the label of the nearer neighbors: later places count a little less.
     votes: Any = sum(
         (1 - 1e-3 * place) * closeness[place] * one_hot(labels[indices[:, place]], clusters)
         for place in range(indices.shape[1])
@@ -184,7 +184,7 @@ def assign_new(
 
 
 def n_neighbors(n_samples: int) -> int:
-    """ceil(ln N), the customary neighbourhood of a spectral graph."""
+    """ceil(ln N), the customary neighborhood of a spectral graph."""
     return max(1, int(np.ceil(np.log(n_samples))))
 
 
@@ -242,15 +242,15 @@ def kmeans(
         if len(X) <= sample and X.size * n_clusters <= EASY:
             model = KMeans(n_clusters, n_init=n_init, random_state=seed)
         else:
-            centres = _best_start(X, n_clusters, seed, n_init, mass, sample)
-            model = KMeans(n_clusters, init=centres, n_init=1, random_state=seed)
+            centers = _best_start(X, n_clusters, seed, n_init, mass, sample)
+            model = KMeans(n_clusters, init=centers, n_init=1, random_state=seed)
         return model.fit_predict(X, None, mass).astype(np.int64)
 
 
 def _best_start(
     X: Array, n_clusters: int, seed: int, n_init: int, mass: Array | None, sample: int
 ) -> Array:
-    """Centres of the best of several starts, which are tried on a sample of rows.
+    """Centers of the best of several starts, which are tried on a sample of rows.
 
     With many clusters the sample is smaller, and its rows are seen along the directions in which they
     vary: seeding grows with rows × coordinates × clusters, and has to find the region of a good start only.
@@ -279,17 +279,17 @@ def _tried(search: KMeans, X: Array, weight: Array | None) -> Array:
 
 def _along_leading(X: Array) -> Array:
     """Rows in single precision along the directions that hold nearly all of their variance."""
-    centred = X - X.mean(axis=0)
-    variance, directions = np.linalg.eigh(centred.T @ centred)
+    centered = X - X.mean(axis=0)
+    variance, directions = np.linalg.eigh(centered.T @ centered)
     kept = np.cumsum(variance) > (1 - KEPT_VARIANCE) * variance.sum()
-    return (centred @ directions[:, kept]).astype(np.float32)
+    return (centered @ directions[:, kept]).astype(np.float32)
 
 
 # --- few distinct samples -----------------------------------------------------------------------
 
 #: Entries of a view looked at together: most often the first few rows already differ.
 ENTRIES = 2**16
-#: With fewer distinct observations than this, of which one is so many times as frequent as another,
+#: With fewer distinct samples than this, of which one is so many times as frequent as another,
 #: one fit in six has rare ones in a wrong cluster.
 FEW_KINDS, UNEQUAL = 12, 10
 
@@ -331,18 +331,18 @@ def _marks(part: Matrix) -> Iterator[bytes]:
 
 def tell_few_kinds(n_kinds: int, n_clusters: int) -> None:
     warn_user(
-        f"only {n_kinds} distinct observations for n_clusters={n_clusters}: identical observations "
+        f"only {n_kinds} distinct samples for n_clusters={n_clusters}: identical samples "
         f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters"
     )
 
 
 def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
-    """Say so where a few distinct observations are very unequally frequent."""
+    """Say so where a few distinct samples are very unequally frequent."""
     if n_clusters < len(mass) < FEW_KINDS and mass.max() >= UNEQUAL:
         warn_user(
-            f"only {len(mass)} observations are distinct after scaling, the most frequent "
+            f"only {len(mass)} samples are distinct after scaling, the most frequent "
             f"{mass.max():g} times as frequent as the rarest: clusters follow the frequent ones, and a "
-            "rare one may be in the wrong cluster; fit the distinct observations once each and predict "
+            "rare one may be in the wrong cluster; fit the distinct samples once each and predict "
             "the others, or ask for more clusters"
         )
 
@@ -352,7 +352,7 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
     n_found = len(np.unique(labels[labels >= 0]))
     if n_found < n_clusters:
         warn_user(
-            f"only {n_found} of {n_clusters} clusters have members: the observations do not fall into "
+            f"only {n_found} of {n_clusters} clusters have members: the samples do not fall into "
             "more; ask for fewer clusters"
         )
 
@@ -362,7 +362,7 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
 TRIALS, ROUNDS = 10, 3
-#: Communities of fewer observations are joined to others; of fewer than 100 observations, 5% of them.
+#: Communities of fewer samples are joined to others; of fewer than 100 samples, 5% of them.
 SMALLEST, SMALLEST_SHARE = 5, 0.05
 #: Digits of the strengths by which vertices are ordered: further ones are rounding.
 DIGITS = 9
@@ -405,7 +405,7 @@ def communities(
     count: Array | None = None,
     trials: int = TRIALS,
 ) -> Communities:
-    """Communities of a graph; those with fewer than a few observations join their nearest.
+    """Communities of a graph; those with fewer than a few samples join their nearest.
 
     Parameters
     ----------
@@ -414,7 +414,7 @@ def communities(
         γ of the modularity: more, more communities.
     seed : int
     count : ndarray (n,), optional
-        How many observations each vertex stands for.
+        How many samples each vertex stands for.
     trials : int
         Runs, of which the best counts.
 
@@ -458,15 +458,15 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIA
 
 
 def tell_tiny(found: Communities) -> None:
-    """Say once what became of communities of very few observations."""
+    """Say once what became of communities of very few samples."""
     if found.n_joined:
         warn_user(
-            f"{found.n_joined} communities of fewer than {found.least} observations were joined to the "
+            f"{found.n_joined} communities of fewer than {found.least} samples were joined to the "
             "community they share most links with"
         )
     if found.n_apart:
         warn_user(
-            f"{found.n_apart} communities have fewer than {found.least} observations and no link to "
+            f"{found.n_apart} communities have fewer than {found.least} samples and no link to "
             "others; they stay clusters of their own"
         )
 
@@ -499,9 +499,7 @@ def fused_communities(
         return communities(graph[here][:, here], resolution, seed, count[here])
 
     if not here.any():
-        raise ValueError(
-            "communities need an observation that some view describes; all are missing"
-        )
+        raise ValueError("communities need a sample that some view describes; all are missing")
     found = checkpoint.keep("communities", find)
     tell_tiny(found)
     labels = np.zeros(len(here), dtype=np.int64)
@@ -592,7 +590,7 @@ def pairwise_ari(runs: Array) -> Array:
 
 
 def shared_ari(one: Array, other: Array) -> float:
-    """Adjusted Rand index (Hubert & Arabie) over the entries labelled in both.
+    """Adjusted Rand index (Hubert & Arabie) over the entries labeled in both.
 
     With n_kl the table of shared members and C(x) = x(x−1)/2 ::
 
@@ -640,7 +638,7 @@ def clusters_of_halves(
     rows, mass = rows[here], None if mass is None else mass[here]
     size = min(len(rows), max(min(len(rows) // 2, MOST_ROWS), 2 * n_clusters))
     rng = np.random.default_rng(0)
-    centres = np.empty((HALVES, n_clusters, P.shape[1]), dtype=P.dtype)
+    centers = np.empty((HALVES, n_clusters, P.shape[1]), dtype=P.dtype)
     widths = np.empty(HALVES)
     for b in range(HALVES):
         some = np.sort(rng.permutation(len(rows))[:size])
@@ -648,7 +646,7 @@ def clusters_of_halves(
         X = P[rows[some]]
         found = kmeans(X, n_clusters, rng, STARTS, share)
         found = matched(labels[rows[some]], found, n_clusters)[found]
-        centres[b] = eq.cluster_centres(X, share[:, None] * one_hot(found, n_clusters))
-        own = ((X - centres[b][found]) ** 2).sum(axis=1)
+        centers[b] = eq.cluster_centers(X, share[:, None] * one_hot(found, n_clusters))
+        own = ((X - centers[b][found]) ** 2).sum(axis=1)
         widths[b] = max(float(share @ own / share.sum()), np.finfo(float).eps)
-    return centres, widths
+    return centers, widths

@@ -23,9 +23,9 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     Parameters
     ----------
     y_true : sequence of labels
-        Known classes, one per observation.
+        Known classes, one per sample.
     y_pred : sequence of labels
-        Clusters of the same observations; their names need not be those of the classes.
+        Clusters of the same samples; their names need not be those of the classes.
 
     Returns
     -------
@@ -47,16 +47,16 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
-    """Share of observations in the right class under the best one-to-one naming of clusters.
+    """Share of samples in the right class under the best one-to-one naming of clusters.
 
     Solved exactly (Hungarian method); a cluster or class left without partner counts as wrong.
 
     Parameters
     ----------
     y_true : sequence of labels
-        Known classes, one per observation.
+        Known classes, one per sample.
     y_pred : sequence of labels
-        Clusters of the same observations.
+        Clusters of the same samples.
 
     Returns
     -------
@@ -78,9 +78,9 @@ def pair_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
     Parameters
     ----------
     y_true : sequence of labels
-        Known classes, one per observation.
+        Known classes, one per sample.
     y_pred : sequence of labels
-        Clusters of the same observations.
+        Clusters of the same samples.
 
     Returns
     -------
@@ -103,6 +103,6 @@ def _codes(y_true: Any, y_pred: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(true) != len(pred):
         raise ValueError(
             f"y_true has {len(true)} labels and y_pred has {len(pred)}; "
-            "both must label the same observations"
+            "both must label the same samples"
         )
     return true, pred

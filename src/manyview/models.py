@@ -20,7 +20,7 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
     ----------
     path : path
     fitted_on : path, list of path, or dict of view → path
-        The files of a fit that left its views on disk. `WMNMF` looks for the neighbours of unseen
+        The files of a fit that left its views on disk. `WMNMF` looks for the neighbors of unseen
         rows there. Those in a dict may have moved since.
     max_unpacked : float, optional
         GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no

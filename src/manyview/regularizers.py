@@ -154,7 +154,7 @@ class Sparse:
 @storable
 @dataclass(frozen=True)
 class Orthogonal:
-    """g(V) = Σ_{k≠l} v_kᵀ v_l: each observation should use few components.
+    """g(V) = Σ_{k≠l} v_kᵀ v_l: each sample should use few components.
 
     Unlike ‖VᵀV − I‖² it is monotone under the multiplicative rule.
     """

@@ -41,7 +41,7 @@ from manyview.views.views import as_views
 
 #: Iterations of the loop of a refit: labels settle long before the objective does.
 MOST_ITERATIONS = 20
-#: How much longer the lists are from which the neighbours among a part are taken: of 80% of the rows, a
+#: How much longer the lists are from which the neighbors among a part are taken: of 80% of the rows, a
 #: third of the list is all but never too short.
 LONGER = 3
 #: Runs of Leiden of a refit; a fit makes more and keeps the best.
@@ -68,13 +68,13 @@ class Refits:
             isinstance(view, Geometry) and not is_streamed(view.Z) for view in model._geometry
         )
 
-    # --- a part of the observations ------------------------------------------------------------
+    # --- a part of the samples ------------------------------------------------------------
 
     def part(self, rows: Array, rng: np.random.Generator) -> Array:
-        """Labels of some of the observations that have one, by their places in what was given."""
+        """Labels of some of the samples that have one, by their places in what was given."""
         with threadpool_limits(1):
             rows = self._fitted_rows(rows)
-            # One vertex for each distinct observation; copies share its label.
+            # One vertex for each distinct sample; copies share its label.
             of = rows if self.repeats is None else self.repeats.of[rows]
             nodes, of, count = np.unique(of, return_inverse=True, return_counts=True)
             found = self._some(nodes)
@@ -88,7 +88,7 @@ class Refits:
 
     @cached_property
     def _wide(self) -> tuple[list[Lists], Lists]:
-        """Long lists of neighbours in every view, and under the fused distance."""
+        """Long lists of neighbors in every view, and under the fused distance."""
         views, n = self.distinct, self.distinct[0].n_samples
         k = ag.in_proportion(self.settings.n_neighbors, n)
         largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n)
@@ -157,9 +157,9 @@ class Refits:
     # --- without a view ------------------------------------------------------------------------
 
     def without(self, s: int, n_clusters: int) -> Array | None:
-        """Labels of all observations without view ``s``; None where a fit of the rest is another problem.
+        """Labels of all samples without view ``s``; None where a fit of the rest is another problem.
 
-        That is where an observation has no other view, or another one becomes its copy, and where
+        That is where a sample has no other view, or another one becomes its copy, and where
         settings name views.
         """
         model = self.model
@@ -185,7 +185,7 @@ class Refits:
             return largest_first(self._settled(found.alpha, rows, P[of], labels[of], K, rest, w))
 
     def _as_distinct(self, rest: list[int], n_clusters: int) -> bool:
-        """Whether these views tell the same observations apart, and enough of them."""
+        """Whether these views tell the same samples apart, and enough of them."""
         _, repeats = distinct([self.spaces[t] for t in rest])
         n = self.spaces[0].n_samples if repeats is None else len(repeats.first)
         return n > n_clusters and _first(repeats, n) == _first(self.repeats, n)
@@ -252,9 +252,9 @@ class Stability:
     Attributes
     ----------
     labels : ndarray (N,)
-        The clustering whose stability is measured; −1 for observations without a cluster.
-    observations : ndarray (N,), in [0, 1]
-        Of the other members of its cluster, the share found with the observation again, averaged
+        The clustering whose stability is measured; −1 for samples without a cluster.
+    samples : ndarray (N,), in [0, 1]
+        Of the other members of its cluster, the share found with the sample again, averaged
         over the runs that saw it. NaN without a cluster, 1 for the only member of one.
     strangers : ndarray (N,), in [0, 1]
         Of the members of other clusters, the share found with it: near 0 unless clusters merge.
@@ -262,15 +262,15 @@ class Stability:
         Mean over runs of the largest Jaccard index between the cluster and a cluster of the run.
         Hennig's reading: above .85 very stable, below .6 not to be trusted.
     pairwise_ari : ndarray
-        Adjusted Rand index of every two runs, on the observations both saw.
+        Adjusted Rand index of every two runs, on the samples both saw.
     reference_ari : ndarray (n_runs,)
         Adjusted Rand index of every run and ``labels``.
     runs : ndarray (n_runs, N)
-        The labels of every run; −1 for observations it did not see.
+        The labels of every run; −1 for samples it did not see.
     """
 
     labels: Array
-    observations: Array
+    samples: Array
     strangers: Array
     clusters: dict[int, float]
     pairwise_ari: Array
@@ -278,12 +278,12 @@ class Stability:
     runs: Array
 
     def together(self, rows: Array | None = None) -> Array:
-        """Return how often every two observations were in one cluster, of the runs that saw both.
+        """Return how often every two samples were in one cluster, of the runs that saw both.
 
         Parameters
         ----------
         rows : ndarray of int, optional
-            Positions of the observations; by default all, which takes N² numbers.
+            Positions of the samples; by default all, which takes N² numbers.
 
         Returns
         -------
@@ -320,7 +320,7 @@ class Stability:
             "cluster    size  stability  members' mean  least sure member",
         ]
         for label, value in self.clusters.items():
-            own = self.observations[self.labels == label]
+            own = self.samples[self.labels == label]
             lines.append(
                 f"{label:>7} {len(own):>7} {value:>10.2f} {own.mean():>14.2f} {own.min():>18.2f}"
             )
@@ -335,13 +335,13 @@ def stability(
     fraction: float = 0.8,
     random_state: Seed = None,
 ) -> Stability:
-    """Refit ``model`` on random parts of the observations and count who stays with whom.
+    """Refit ``model`` on random parts of the samples and count who stays with whom.
 
-    Every run takes ``fraction`` of the observations (each is left out equally often) and a new
-    seed. With y the clustering of all observations and l that of a run, observation i in cluster c
+    Every run takes ``fraction`` of the samples (each is left out equally often) and a new
+    seed. With y the clustering of all samples and l that of a run, sample i in cluster c
     of y is held together by ::
 
-        (|{j : y_j = c, l_j = l_i}| − 1) / (|{j : y_j = c}| − 1)      j over the run's observations,
+        (|{j : y_j = c, l_j = l_i}| − 1) / (|{j : y_j = c}| − 1)      j over the run's samples,
 
     and a cluster c is as stable as ``max_k |c ∩ k| / |c ∪ k|`` over the run's clusters k (Hennig 2007);
     both are averaged over runs. All of it comes from tables of clusters by clusters: nothing is
@@ -351,7 +351,7 @@ def stability(
     ----------
     model : estimator with ``fit_predict(views)``
         `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
-        never changed. If it is fitted on these observations (as many, and of the same names if
+        never changed. If it is fitted on these samples (as many, and of the same names if
         there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
         them first. A number of clusters chosen by "auto" is kept in all runs;
         communities are looked for anew in each.
@@ -359,7 +359,7 @@ def stability(
     n_runs : int, default=20
         At least 2.
     fraction : float, default=0.8
-        Share of the observations in a run, in [0.5, 1]. With 1 only the seed changes.
+        Share of the samples in a run, in [0.5, 1]. With 1 only the seed changes.
     random_state : int, RandomState, Generator or None
 
     Returns
@@ -417,7 +417,7 @@ def stability(
         _check_parts(fitted.n_clusters_, n, fraction)
     runs = np.full((n_runs, n), -1)
     for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
-        # The fit of all observations has said what there is to say about the data.
+        # The fit of all samples has said what there is to say about the data.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             some = None if batch is None else batch[rows]
@@ -447,13 +447,13 @@ def summarize(labels: Array, runs: Array) -> Stability:
         together[rows] += np.where(size > 1, (mine - 1) / np.maximum(size - 1, 1), 1)
         apart[rows] += (found[run[rows]] - mine) / np.maximum(others, 1)
         seen[rows] += 1
-    observations, strangers = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
-    observations[known] = np.where(seen > 0, together / np.maximum(seen, 1), np.nan)
+    samples, strangers = np.full(len(labels), np.nan), np.full(len(labels), np.nan)
+    samples[known] = np.where(seen > 0, together / np.maximum(seen, 1), np.nan)
     strangers[known] = np.where(seen > 0, apart / np.maximum(seen, 1), np.nan)
     clusters = np.nanmean(jaccard, axis=0)
     return Stability(
         labels=labels,
-        observations=observations,
+        samples=samples,
         strangers=strangers,
         clusters={int(c): float(v) for c, v in zip(names, clusters, strict=True)},
         pairwise_ari=pairwise_ari(runs),
@@ -466,7 +466,7 @@ def summarize(labels: Array, runs: Array) -> Stability:
 
 
 def _fitted_on(model: Any, given: Views) -> bool:
-    """Whether the labels of the model are of these observations, as far as can be told."""
+    """Whether the labels of the model are of these samples, as far as can be told."""
     labels, names = getattr(model, "labels_", None), getattr(model, "sample_names_in_", None)
     if labels is None or len(labels) != given.n_samples:
         return False
@@ -484,7 +484,7 @@ def _seeded(model: Any, rng: np.random.Generator) -> Any:
         for name in fresh.get_params()
         if name == "random_state" or name.endswith("__random_state")
     ]
-    if "checkpoint" in fresh.get_params():  # that is for the fit of all observations
+    if "checkpoint" in fresh.get_params():  # that is for the fit of all samples
         fresh.set_params(checkpoint=None)
     return fresh.set_params(**dict.fromkeys(seeds, seed))
 
@@ -503,7 +503,7 @@ def _check(model: Any, n_runs: Any, fraction: Any) -> None:
         or not 0.5 <= float(fraction) <= 1
     ):
         raise ValueError(
-            f"fraction must be between 0.5 and 1 (two runs have to share observations), got {fraction!r}"
+            f"fraction must be between 0.5 and 1 (two runs have to share samples), got {fraction!r}"
         )
 
 

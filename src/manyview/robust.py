@@ -105,21 +105,21 @@ class RobustWMNMF(
     """Robust weighted multi-view clustering: the recommended default.
 
     Two stages. First, what the views say about each other, in closed form: two views agree when
-    neighbours in one are close in the other. From it come the view weights α (a view nobody
-    agrees with gets about 0), the observation weights w (a view never votes for itself), a fused
-    neighbour graph, and an embedding P of it. Second, a factorisation that explains the clusters
-    by parts U of every view, minimising::
+    neighbors in one are close in the other. From it come the view weights α (a view nobody
+    agrees with gets about 0), the sample weights w (a view never votes for itself), a fused
+    neighbor graph, and an embedding P of it. Second, a factorization that explains the clusters
+    by parts U of every view, minimizing::
 
         Σ_s α_s Σ_i w_is [ ‖x_i − U_s v_i‖²/τ_s + λ‖v_i − v*_i‖² ] + β Σ_ik v*_ik ‖p_i − c_k‖²
 
-    over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centres c. The
+    over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centers c. The
     objective never rises. The largest entry of a row of V* is the label. Negative values and
     features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
     logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
 
     A row of NaN (an id absent from a DataFrame), or of zeros where ``zero_rows`` says so, means
-    that this view is missing for this observation; NaN inside a row means unobserved entries, which do
-    not count (a row with over half of its features unobserved is taken as missing). An observation
+    that this view is missing for this sample; NaN inside a row means unobserved entries, which do
+    not count (a row with over half of its features unobserved is taken as missing). A sample
     missing in every view gets the label −1. A column or view without any value is left out with a
     warning and changes nothing: its entries of ``components_`` and its weight are 0, and `impute`
     leaves it NaN.
@@ -133,14 +133,14 @@ class RobustWMNMF(
         very unequal size. Any graph has communities: that there are clusters is for "auto" or
         `stability` to say.
     resolution : float, default=1
-        Of the communities: more gives more and smaller ones. Those of fewer than 5 observations (5%
+        Of the communities: more gives more and smaller ones. Those of fewer than 5 samples (5%
         of less than 100) join the community they share most links with.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
     cluster_weight : float, default=5
         β, how strongly the consensus follows the clusters of the fused graph.
     n_neighbors : int, default=10
-        Neighbours in the graph of a view.
+        Neighbors in the graph of a view.
     reliability_weight : float, default=0.05
         δ, how much the agreement of two random halves of a view's own features counts beside the
         agreement with other views. It decides where views do not agree.
@@ -203,21 +203,21 @@ class RobustWMNMF(
 
     Attributes
     ----------
-    n_clusters_ : int, fewer than asked for where there are fewer distinct observations
+    n_clusters_ : int, fewer than asked for where there are fewer distinct samples
         With "auto" and "communities" what was found.
     selection_ : Selection, with ``n_clusters="auto"``
-    labels_ : ndarray (N,); −1 for observations missing in every view that has weight
+    labels_ : ndarray (N,); −1 for samples missing in every view that has weight
         The largest cluster is 0.
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
-        The probability that a refit on resampled data puts the observation into each cluster,
+        The probability that a refit on resampled data puts the sample into each cluster,
         estimated from the embedding. It is no probability that the cluster is a class of yours: a
         cluster that always comes back can be wrong.
     consensus_ : ndarray (N, K), V*; rows sum to 1
     view_weights_ : ndarray (n_views,), α, those used
     learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
-    reliance_ : ndarray (N, n_views), α_s w_is normalised over the views that describe the observation
-    embedding_ : ndarray (N, 6 K), where the observations are in the fused graph
+    reliance_ : ndarray (N, n_views), α_s w_is normalized over the views that describe the sample
+    embedding_ : ndarray (N, 6 K), where the samples are in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     cluster_structure_ : ndarray (n_views,), how clearly each view has clusters
@@ -230,12 +230,12 @@ class RobustWMNMF(
         A row that belongs to another sample is consistent, so that of two views either may be wrong.
     cluster_view_weights_ : ndarray (K, n_views), how much each view sets each cluster apart; rows sum to 1
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
-        Correlation of their distances between neighbours (0 where negative). Views that see the same
+        Correlation of their distances between neighbors (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
     scaling_ : dict of view → "log", "quantile", "sqrt", "embedding" or "none", how each was made comparable
     zero_rows_ : dict of view → "missing" or "observed", what a row of zeros is, also at `predict`
     log_reasons_ : dict of view → "counts" or "heavy tails", where "auto" took a logarithm
-    graph_ : sparse array (N, N), the fused neighbour graph
+    graph_ : sparse array (N, N), the fused neighbor graph
     components_ : list of ndarray (K, M_s), the parts of every cluster; each sums to 1
     coefficients_ : list of ndarray (N, K)
     objective_, history_, n_iter_, stop_reason_, view_names_in_, n_features_in_, …
@@ -322,7 +322,7 @@ class RobustWMNMF(
         self.callback = callback
 
     def fit(self, X: Any, y: Any = None, *, batch: Any = None) -> RobustWMNMF:
-        """Weigh the views, fuse them, and factorise.
+        """Weigh the views, fuse them, and factorize.
 
         Parameters
         ----------
@@ -448,8 +448,8 @@ class RobustWMNMF(
         # Copies are alike in the views with weight; in others one may lack what the first has.
         w = beside(np.where(anywhere[:, None] & np.column_stack(present), w, 0), P)
         start = Start(agreement.alpha, w, P, labels, K)
-        result, centres, taus = self._parts(spaces, start, threads, checkpoint, engine)
-        return Results(spaces, agreement, P, repeats, result, centres, taus, present, anywhere)
+        result, centers, taus = self._parts(spaces, start, threads, checkpoint, engine)
+        return Results(spaces, agreement, P, repeats, result, centers, taus, present, anywhere)
 
     def _parts(
         self,
@@ -459,28 +459,28 @@ class RobustWMNMF(
         checkpoint: Checkpoint,
         engine: Engine,
     ) -> tuple[FitResult, Array, list[float]]:
-        """The factorisation: its result, the cluster centres, and τ of every view."""
+        """The factorization: its result, the cluster centers, and τ of every view."""
         rows = [RobustView(engine.factor_rows(view), view.present, threads) for view in spaces]
         weights = Weights(self.consensus_weight, self.cluster_weight)
-        result, centres = checkpoint.keep(
+        result, centers = checkpoint.keep(
             "fit",
             lambda: run_robust(
                 rows, start, weights, self.max_iter, self.tol, self._callback, checkpoint
             ),
         )
-        return result, centres, [view.tau for view in rows]
+        return result, centers, [view.tau for view in rows]
 
     _reads_files = True
     _takes_relations = True
 
-    # --- new observations ----------------------------------------------------------------------
+    # --- new samples ----------------------------------------------------------------------
 
     def fit_predict(self, X: Any, y: Any = None, **kwargs: Any) -> Array:
         """Fit, and return ``labels_`` (as a tensor, if the views are tensors)."""
         return self._like_input(super().fit_predict(X, y, **kwargs), X)
 
     def transform(self, X: Any, *, batch: Any = None) -> Array:
-        """V* of observations (rows sum to 1), placed by their fitted neighbours and U.
+        """V* of samples (rows sum to 1), placed by their fitted neighbors and U.
 
         What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_proba`.
         """
@@ -489,7 +489,7 @@ class RobustWMNMF(
         return self._like_input(self._named_rows(V_star, views), X)
 
     def predict(self, X: Any, *, batch: Any = None) -> Array:
-        """Cluster of each observation; −1 where every view that has weight is missing.
+        """Cluster of each sample; −1 where every view that has weight is missing.
 
         After a fit with ``batch``, that of the new samples is needed as well: one of the fit, or a new
         one, which is aligned with the fitted samples.
@@ -497,10 +497,10 @@ class RobustWMNMF(
         return self._like_input(self._place(self._read_new(X, batch)).labels, X)
 
     def predict_proba(self, X: Any, *, batch: Any = None) -> Array:
-        """Probability of each cluster, for each observation (rows sum to 1), as in ``confidence_``.
+        """Probability of each cluster, for each sample (rows sum to 1), as in ``confidence_``.
 
-        How likely a refit on resampled data is to put the observation there. The largest entry is the
-        cluster of `predict`; an observation that no view with weight describes has 1/K everywhere.
+        How likely a refit on resampled data is to put the sample there. The largest entry is the
+        cluster of `predict`; a sample that no view with weight describes has 1/K everywhere.
         """
         views = self._read_new(X, batch)
         placed = self._place(views)
@@ -515,10 +515,10 @@ class RobustWMNMF(
         More clusters reconstruct better: `select_n_clusters` chooses their number, not a grid search.
         """
         views = self._read_new(X, batch)
-        self._tell_favoured()
+        self._tell_favored()
         error = self._place(views).error
         if error is None:
-            raise ValueError("score needs an observation that some view describes; all are missing")
+            raise ValueError("score needs a sample that some view describes; all are missing")
         return -error
 
     @property
@@ -637,8 +637,8 @@ class RobustWMNMF(
                 RobustView(unit_sums(Z, o), here, tau=tau)
                 for Z, o, here, tau in zip(Zs, observed, present, self._taus, strict=True)
             ]
-            distances = eq.cluster_distances(P, self._centres)
-            V_star = converted(soft_start(distances.argmin(axis=1), len(self._centres)), P.dtype)
+            distances = eq.cluster_distances(P, self._centers)
+            V_star = converted(soft_start(distances.argmin(axis=1), len(self._centers)), P.dtype)
             V = [copied(V_star) for _ in rows]
             for _ in range(PLACING_STEPS):
                 V = [
@@ -654,7 +654,7 @@ class RobustWMNMF(
                 if here.any()
             ]
         anywhere = fuse.counted(present, factors.alpha)
-        V_star = np.where(anywhere[:, None], V_star, 1 / len(self._centres))
+        V_star = np.where(anywhere[:, None], V_star, 1 / len(self._centers))
         return Placed(V_star, P, anywhere, float(np.mean(errors)) if errors else None, w)
 
     def _placed_on(self, views: Views, scalings: list[Any]) -> RobustWMNMF:
@@ -737,8 +737,8 @@ class RobustWMNMF(
     def partial_fit(self) -> Any:
         """Not available; `WMNMF` has it."""
         raise AttributeError(
-            "RobustWMNMF has no partial_fit: its weights and its graph come from all observations at "
-            "once; use WMNMF for a stream, or fit again and place new observations by predict"
+            "RobustWMNMF has no partial_fit: its weights and its graph come from all samples at "
+            "once; use WMNMF for a stream, or fit again and place new samples by predict"
         )
 
     def _leave_to_workers(self, given: Collection) -> None:
@@ -778,14 +778,14 @@ class RobustWMNMF(
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    #: Which observations some view has, where not all; the fit is of these.
+    #: Which samples some view has, where not all; the fit is of these.
     _rows: Array | None = None
     #: The data of the fit, and checksums of the user's own arrays where they are too large to be copied.
     _data: list[Matrix]
     _digests: Any = None
     #: Of a copy with the results of unseen samples: the model.
     _of_fit: RobustWMNMF
-    #: First rows of distinct observations and how often they count; None where none repeats.
+    #: First rows of distinct samples and how often they count; None where none repeats.
     _repeats: tuple[Array, Array | None] | None = None
     _scalings: list[Scaling | None]
     #: What aligns unseen samples with those of the fit, after a fit with batches.
@@ -795,7 +795,7 @@ class RobustWMNMF(
     _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors
-    #: Centres of the clusters in random halves of the observations, and the widths of these.
+    #: Centers of the clusters in random halves of the samples, and the widths of these.
     _halves: tuple[Array, Array]
     n_clusters_: int
 
@@ -818,7 +818,7 @@ class RobustWMNMF(
         labels = np.where(anywhere, factors.consensus.argmax(axis=1), -1)
         order = by_size(labels, self.n_clusters_)
         self._result, self._taus = reordered(factors, order), found.taus
-        self._centres = on_host(found.centres)[order]
+        self._centers = on_host(found.centers)[order]
         self._repeats = None if repeats is None else (repeats.first, repeats.mass)
         self._warn(found.fit, self._all_rows(anywhere))
         self.graph_ = expanded_graph(agreement.fused, repeats)
@@ -902,7 +902,7 @@ class RobustWMNMF(
         }
 
     def _all_rows(self, array: Array, empty: float = 0) -> Array:
-        """Rows of the fit as rows of what was given, ``empty`` where no view has the observation."""
+        """Rows of the fit as rows of what was given, ``empty`` where no view has the sample."""
         if self._rows is None:
             return array
         whole = np.full((len(self._rows), *array.shape[1:]), empty, dtype=array.dtype)
@@ -911,7 +911,7 @@ class RobustWMNMF(
 
     @property
     def embedding_(self) -> Array:
-        """Where the observations are in the embedding of the fused graph; at 0 if no view has them."""
+        """Where the samples are in the embedding of the fused graph; at 0 if no view has them."""
         return self._all_rows(self._embedding)
 
     @property
@@ -921,7 +921,7 @@ class RobustWMNMF(
 
     @property
     def reliance_(self) -> Array:
-        """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
+        """Which view each sample relies on: α_s w_is, normalized over views (N×n_views)."""
         described = np.column_stack([view.present for view in self._geometry])
         described = self._all_rows(self._all_views(described))
         return ag.reliance(self.view_weights_, self.sample_weights_, described)
@@ -941,7 +941,7 @@ class RobustWMNMF(
             )
         if not any(view.comparable.any() for view in self._geometry):
             warn_user(
-                "no view tells observations apart (each is constant): the clusters mean nothing; look "
+                "no view tells samples apart (each is constant): the clusters mean nothing; look "
                 "at how the views were read"
             )
         names = self.view_names_in_[self._kept()]
@@ -962,11 +962,11 @@ class RobustWMNMF(
             alike = [str(name) for name in names[group]]
             warn_user(
                 f"views {alike} are near-duplicates (their distances correlate by "
-                f"{ag.REPEATED:g} or more even between neighbours); they share one weight"
+                f"{ag.REPEATED:g} or more even between neighbors); they share one weight"
             )
         if not anywhere.all():
             warn_user(
-                f"{int((~anywhere).sum())} observations are missing in every view that has weight "
+                f"{int((~anywhere).sum())} samples are missing in every view that has weight "
                 f"(the first is row "
                 f"{int(np.flatnonzero(~anywhere)[0])}); they get the label -1"
             )
@@ -984,13 +984,13 @@ class Results:
     embedding: Array
     repeats: Repeats | None
     fit: FitResult
-    centres: Array
+    centers: Array
     taus: list[float]
     present: list[Array]
     anywhere: Array
 
 
-# --- the factorisation ------------------------------------------------------------------------
+# --- the factorization ------------------------------------------------------------------------
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
 #: Iterations between two looks at J on a GPU; the answer is read at the next look.
@@ -1025,11 +1025,11 @@ class Start:
 class RobustState(LoopState):
     """Everything the rest of the loop depends on, after an iteration.
 
-    ``distances`` are those of the embedding to ``centres``, ``errors`` the weighted reconstruction
+    ``distances`` are those of the embedding to ``centers``, ``errors`` the weighted reconstruction
     errors of the views in units of τ, ``steady`` the iterations since labels last changed.
     """
 
-    centres: Array
+    centers: Array
     distances: Array
     errors: tuple[Any, ...]
     steady: Any = 0
@@ -1039,7 +1039,7 @@ class RobustState(LoopState):
 
 
 class RobustView:
-    """One view's rows x (L1-normalised), their spread τ, and the steps on them."""
+    """One view's rows x (L1-normalized), their spread τ, and the steps on them."""
 
     def __init__(
         self, X: Any, present: Array, threads: Threads | None = None, tau: float | None = None
@@ -1150,7 +1150,7 @@ def run_robust(
             stop = Stop.CONVERGED if float(gain) <= float(least) else Stop.STEADY
             break
     factors = Factors(state.U, state.V, state.consensus, start.alpha, start.w)
-    return FitResult(factors, progress.history(), state.iteration, stop), state.centres
+    return FitResult(factors, progress.history(), state.iteration, stop), state.centers
 
 
 def first_state(views: list[RobustView], start: Start) -> RobustState:
@@ -1161,29 +1161,29 @@ def first_state(views: list[RobustView], start: Start) -> RobustState:
     errors = tuple(
         start.w[:, s] @ view.residuals(U[s], V[s]) / view.tau for s, view in enumerate(views)
     )
-    centres = eq.cluster_centres(start.P, V_star)
-    return RobustState(U, V, V_star, centres, eq.cluster_distances(start.P, centres), errors)
+    centers = eq.cluster_centers(start.P, V_star)
+    return RobustState(U, V, V_star, centers, eq.cluster_distances(start.P, centers), errors)
 
 
 def next_state(
     views: list[RobustView], start: Start, weights: Weights, state: RobustState
 ) -> RobustState:
-    """One iteration: V and U of every view, then V*, then the centres."""
+    """One iteration: V and U of every view, then V*, then the centers."""
     steps = [
         view.step(state.U[s], state.V[s], state.consensus, start.w[:, s], weights.consensus)
         for s, view in enumerate(views)
     ]
     U, V, errors = (tuple(part) for part in zip(*steps, strict=True))
     V_star = eq.simplex_consensus(list(V), start.alpha, start.w, state.distances, *weights)
-    centres = eq.cluster_centres(start.P, V_star)
-    distances = eq.cluster_distances(start.P, centres)
+    centers = eq.cluster_centers(start.P, V_star)
+    distances = eq.cluster_distances(start.P, centers)
     errors = tuple(error / view.tau for error, view in zip(errors, views, strict=True))
     steady: Any = 0
     if len(V_star) >= LARGE:
         changed = (V_star.argmax(axis=1) != state.consensus.argmax(axis=1)).sum()
         steady = (state.steady + 1) * (changed <= FEW_CHANGES * len(V_star))
         steady = steady if is_tensor(steady) else int(steady)
-    return RobustState(U, V, V_star, centres, distances, errors, steady, state.iteration + 1)
+    return RobustState(U, V, V_star, centers, distances, errors, steady, state.iteration + 1)
 
 
 def soft_start(labels: Array, n_clusters: int) -> Array:
@@ -1223,7 +1223,7 @@ def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) 
 
 # --- new samples ------------------------------------------------------------------------------
 
-#: How fast the weight of a neighbour falls with its distance when an unseen row is placed.
+#: How fast the weight of a neighbor falls with its distance when an unseen row is placed.
 SHARPNESS = 4.0
 #: Distances held at a time.
 HELD = 2**21
@@ -1231,7 +1231,7 @@ HELD = 2**21
 
 @dataclass(frozen=True)
 class Placed:
-    """Unseen observations: V*, their embedding, and which of them some view with weight describes.
+    """Unseen samples: V*, their embedding, and which of them some view with weight describes.
 
     ``error`` is the mean reconstruction error of the present rows; None if there is none. ``weights`` are
     w of every sample and view.
@@ -1245,7 +1245,7 @@ class Placed:
 
     @property
     def labels(self) -> Array:
-        """−1 where no view with weight has the observation."""
+        """−1 where no view with weight has the sample."""
         return np.where(self.anywhere, self.consensus.argmax(axis=1), -1)
 
 
@@ -1303,7 +1303,7 @@ def _new_weights(
     agreement: Agreement,
     k: int,
 ) -> Array:
-    """w of unseen rows: do their neighbours in the other views look close in this one?"""
+    """w of unseen rows: do their neighbors in the other views look close in this one?"""
     n_views, n_new = len(views), len(here)
     if n_views == 1:
         return here.astype(float)

@@ -149,7 +149,7 @@ def _divided(X: Matrix, unit: float) -> Matrix:
 
 
 def tell_rounded(X: Matrix, name: str) -> bool:
-    """Say so where float32 has hardly a digit for what tells observations apart.
+    """Say so where float32 has hardly a digit for what tells samples apart.
 
     Only of views in memory, of which nothing is subtracted before they are rounded.
     """
@@ -161,7 +161,7 @@ def tell_rounded(X: Matrix, name: str) -> bool:
     if lost.any():
         j = int(np.flatnonzero(lost)[0])
         warn_user(
-            f"view {name!r}: dtype=float32 rounds away what tells observations apart in "
+            f"view {name!r}: dtype=float32 rounds away what tells samples apart in "
             f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
             f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
             "features at 0"

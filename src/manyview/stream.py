@@ -2,9 +2,9 @@
 
 The step on U needs of the rows no more than P = XᵀW²V, G = VᵀW²V, Σv∘v* and Σv∘v. For a new batch
 V, V* and w are found with U kept; its sums are added to those of earlier batches, times `FORGET` for
-every batch since, and U takes steps on the total, as in online matrix factorisation (Mairal et al.).
+every batch since, and U takes steps on the total, as in online matrix factorization (Mairal et al.).
 The rows of earlier batches are not fitted again to the new U: that is the approximation. Some rows of
-every cluster are remembered as they were: new rows find their neighbours, and the names of the clusters,
+every cluster are remembered as they were: new rows find their neighbors, and the names of the clusters,
 among them. (Fitted again to the new U these rows told the clusters apart less well.)
 """
 
@@ -116,7 +116,7 @@ def updated_basis(
 
 
 def batch_history(rows: list[Any], factors: Factors, p: float, number: int) -> dict[str, Array]:
-    """The objective on a batch without its regulariser, in the form of a history of one line."""
+    """The objective on a batch without its regularizer, in the form of a history of one line."""
     errors = [
         eq.reconstruction(view.all_residuals(U, V), factors.w[:, s])
         for s, (view, U, V) in enumerate(zip(rows, factors.U, factors.V, strict=True))

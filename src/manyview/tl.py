@@ -47,14 +47,14 @@ def cluster(
     random_state: Seed = 0,
     **settings: Any,
 ) -> RobustWMNMF:
-    """Cluster the observations of a MuData or AnnData by all their views, and write the results into it.
+    """Cluster the samples of a MuData or AnnData by all their views, and write the results into it.
 
     The same fit as ``RobustWMNMF(...).fit(data)``, bit for bit, and then `annotate`.
 
     Parameters
     ----------
     data : MuData or AnnData
-        Changed in place. Observations that lack a modality keep their label from the others. A column
+        Changed in place. Samples that lack a modality keep their label from the others. A column
         of ``obs`` that looks technical (batch, site, plate) and that the clusters follow is a warning.
     n_clusters : "communities", "auto" or int, default="communities"
         Leiden communities of the fused graph (extra ``communities``), a number found by
@@ -179,7 +179,7 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
 def predict(
     data: Any, model: RobustWMNMF, *, key_added: str = "manyview", batch_key: str | None = None
 ) -> Array:
-    """Put new observations into the clusters of a fitted model, and write them into the object.
+    """Put new samples into the clusters of a fitted model, and write them into the object.
 
     Parameters
     ----------
@@ -337,8 +337,8 @@ def _columns(item: Item, used: Array, name: str) -> Item:
 def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
     """Write labels, weights, the fused graph and loadings of a fitted model into an AnnData or MuData.
 
-    Observations are matched by name (by position if the model was fitted without names, or on the
-    same names in the same order); those the model has not seen get NaN, and no neighbours.
+    Samples are matched by name (by position if the model was fitted without names, or on the
+    same names in the same order); those the model has not seen get NaN, and no neighbors.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def annotate(data: Any, model: Any, key: str = "manyview") -> Any:
     described = _description(model)
     if robust:
         found += _graph(data, model, key, rows)
-        described |= _neighbours(model, key)
+        described |= _neighbors(model, key)
     elsewhere: dict[str, Array] = {}
     for table, name, values in _loadings(data, model, key):
         if table is None:
@@ -456,7 +456,7 @@ def _graph(data: Any, model: Any, key: str, rows: Array) -> list[tuple[Any, str,
 
 
 def _placed_graph(graph: sp.csr_array, rows: Array) -> sp.csr_matrix:
-    """Links between the observations of ``data``; a matrix, which older versions of scanpy ask for."""
+    """Links between the samples of ``data``; a matrix, which older versions of scanpy ask for."""
     known = np.flatnonzero(rows >= 0)
     shape = (len(rows), graph.shape[0])
     pick = sp.csr_array((np.ones(len(known), graph.dtype), (known, rows[known])), shape=shape)
@@ -466,7 +466,7 @@ def _placed_graph(graph: sp.csr_array, rows: Array) -> sp.csr_matrix:
 
 
 def _distances(graph: sp.csr_matrix, embedding: Array, rows: Array) -> sp.csr_matrix:
-    """How far linked observations are from each other in the embedding."""
+    """How far linked samples are from each other in the embedding."""
     one = np.repeat(np.arange(len(rows)), np.diff(graph.indptr))
     apart = embedding[rows[one]] - embedding[rows[graph.indices]]
     return sp.csr_matrix(
@@ -474,7 +474,7 @@ def _distances(graph: sp.csr_matrix, embedding: Array, rows: Array) -> sp.csr_ma
     )
 
 
-def _neighbours(model: Any, key: str) -> dict[str, Any]:
+def _neighbors(model: Any, key: str) -> dict[str, Any]:
     """What scanpy's tools read at ``neighbors_key``."""
     return {
         "connectivities_key": f"{key}_connectivities",
@@ -526,18 +526,18 @@ def _by_feature(parts: Array, features: Array | None, table: Any, name: str) -> 
     return _placed(parts, places(wanted, fitted))
 
 
-# --- observations ------------------------------------------------------------------------------
+# --- samples ------------------------------------------------------------------------------
 
 
 def _rows(data: Any, model: Any) -> Array:
-    """The model's row of every observation of ``data``, −1 where it has none."""
+    """The model's row of every sample of ``data``, −1 where it has none."""
     kind, fitted = type(data).__name__, model.sample_names_in_
     names = [str(name) for name in data.obs_names]
     if fitted is None:
         if len(names) != len(model.labels_):
             raise ValueError(
-                f"the model was fitted on {len(model.labels_)} observations without names, and the "
-                f"{kind} has {len(names)}; fit on named observations"
+                f"the model was fitted on {len(model.labels_)} samples without names, and the "
+                f"{kind} has {len(names)}; fit on named samples"
             )
         return np.arange(len(names))
     known = [str(name) for name in fitted]
@@ -548,7 +548,7 @@ def _rows(data: Any, model: Any) -> Array:
     rows = places(names, known)
     if (rows < 0).all():
         raise ValueError(
-            f"no observation of the {kind} (the first is {names[0]!r}) was in the "
+            f"no sample of the {kind} (the first is {names[0]!r}) was in the "
             f"fit (the first there is {str(fitted[0])!r}); annotate the data the model was fitted on"
         )
     return rows

@@ -115,9 +115,9 @@ from manyview.storage.checkpoint import Checkpoint, digest
 class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, MultiViewEstimator):
     """Weighted multi-view nonnegative matrix factorization (Liu & Lin).
 
-    Several nonnegative views X_s (N×M_s) of the same N observations are factorized together,
+    Several nonnegative views X_s (N×M_s) of the same N samples are factorized together,
     X_s ≈ V_s U_sᵀ, with a consensus V*, a weight α_s for every view and a weight w_is for every
-    observation in every view, minimizing::
+    sample in every view, minimizing::
 
         Σ_s ‖Diag(w_s)(X_s − V_s U_sᵀ)‖² + Σ_s α_s^p ‖V_s Q_s − V*‖² + β Σ_s g(V_s)
 
@@ -148,7 +148,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
         g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.extend`).
     n_neighbors : int, default=5
-        Neighbours of an observation in its view's graph.
+        Neighbors of a sample in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
         Edge weights; the width of "heat" is automatic. For a fixed width or mutual neighbors, pass
         ``regularizer=Graph(affinity="heat", width=..., mutual=True)``.
@@ -201,8 +201,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         A dict gives it by the names of views. "allow": NaN entries are unobserved and do not count,
         in the errors, the scaling or the distances between rows. Weights compare errors and gaps by
         what is observed: an unobserved entry counts like an observed one of its view on average. An
-        observation without enough values in a view (fewer than K, and less than half) gets weight 0
-        there, and coefficients from its neighbors in other views. Columns, views and observations
+        sample without enough values in a view (fewer than K, and less than half) gets weight 0
+        there, and coefficients from its neighbors in other views. Columns, views and samples
         without any value are left out with a warning and change nothing: their weights, components
         and coefficients are 0, the label is −1. A view observed for too few rows (below 10 K and
         half of them, or below 5%) gives a warning, and gets no more than that share of the smallest weight
@@ -242,12 +242,12 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     Attributes
     ----------
-    labels_ : ndarray (N,); −1 for observations without any value
+    labels_ : ndarray (N,); −1 for samples without any value
         The largest cluster is 0.
     consensus_ : ndarray (N, K), or (N, K·n_init)
     view_weights_ : ndarray (n_views,), α
     sample_weights_ : ndarray (N, n_views), w
-    reliance_ : ndarray (N, n_views), α_s w_is normalised over views
+    reliance_ : ndarray (N, n_views), α_s w_is normalized over views
     components_ : list of ndarray (K, M_s), the U_s transposed
     coefficients_ : list of ndarray (N, K), the V_s
         ``coefficients_[s] @ components_[s]`` approximates the *scaled* view s, whose rows sum to 1
@@ -370,7 +370,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         checkpoint = Checkpoint(self.checkpoint, self, views, rng)
         if not anywhere.all():
             warn_user(
-                f"{int((~anywhere).sum())} observations have no value in any view (the first is row "
+                f"{int((~anywhere).sum())} samples have no value in any view (the first is row "
                 f"{int(np.flatnonzero(~anywhere)[0])}); they are left out and get the label -1"
             )
         views = some_rows(views, anywhere)
@@ -483,7 +483,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @property
     def reliance_(self) -> Array:
-        """Which view each observation relies on: α_s w_is, normalised over views (N×n_views)."""
+        """Which view each sample relies on: α_s w_is, normalized over views (N×n_views)."""
         return reliance(self.view_weights_, self.sample_weights_, self.sample_weights_ > 0)
 
     def fit_predict(self, X: Any, y: object = None, **kwargs: Any) -> Array:
@@ -513,7 +513,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Parameters
         ----------
         X : list, dict or array
-            The same views of new observations.
+            The same views of new samples.
 
         Returns
         -------
@@ -542,7 +542,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Parameters
         ----------
         X : list, dict or array
-            The same views of new observations.
+            The same views of new samples.
 
         Returns
         -------
@@ -568,7 +568,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Parameters
         ----------
         X : list, dict or array
-            The same views of any observations.
+            The same views of any samples.
         y : ignored
 
         Returns
@@ -576,10 +576,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         float
         """
         views = self._read(X, reset=False)
-        self._tell_favoured()
+        self._tell_favored()
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
-            raise ValueError("score needs an observation that some view describes; all are missing")
+            raise ValueError("score needs a sample that some view describes; all are missing")
         with threadpool_limits(1):
             scaled_rows = self._scaled(some_rows(views, anywhere))
             factors = self._placed(scaled_rows, self._neighbor_coefficients(scaled_rows))[0]
@@ -662,20 +662,20 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return placed
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
-        """Learn from one more batch of observations; ``y`` is ignored.
+        """Learn from one more batch of samples; ``y`` is ignored.
 
         The first batch is fitted as by `fit` (also where `fit` was called before, whose data then are
         the first batch). For later ones U and the view weights move by what is remembered of all
         batches, the older the less; scaling stays that of the first batch. ``labels_``,
-        ``consensus_`` and the other attributes of observations are those of the latest batch, its
-        labels by the vote of the nearest of some observations of every cluster that are remembered.
-        The result is near that of a fit of all observations, not equal to it (`docs/scaling.md` says
+        ``consensus_`` and the other attributes of samples are those of the latest batch, its
+        labels by the vote of the nearest of some samples of every cluster that are remembered.
+        The result is near that of a fit of all samples, not equal to it (`docs/scaling.md` says
         how near).
 
         Parameters
         ----------
         X : list, dict or array
-            A batch of observations, in the same views as those before.
+            A batch of samples, in the same views as those before.
         y : ignored
 
         Returns
@@ -752,7 +752,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @classmethod
     def nmf_w1(cls, n_clusters: int = 8, **params: Any) -> Self:
-        """The paper's ablation NMF-W1: observation weights stay equal.
+        """The paper's ablation NMF-W1: sample weights stay equal.
 
         Parameters
         ----------
@@ -764,7 +764,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @classmethod
     def nmf_w2(cls, n_clusters: int = 8, **params: Any) -> Self:
-        """The paper's ablation NMF-W2: equal observation weights and no regularizer.
+        """The paper's ablation NMF-W2: equal sample weights and no regularizer.
 
         Parameters
         ----------
@@ -926,7 +926,7 @@ def run(
     callback: Callback | None = None,
     checkpoint: Checkpoint | None = None,
 ) -> FitResult:
-    """Minimise O from ``start``.
+    """Minimize O from ``start``.
 
     Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
     entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
@@ -1310,7 +1310,7 @@ def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components
 
 
 def some_rows(views: Views, chosen: Array) -> Views:
-    """Some of the observations; all of them as they are."""
+    """Some of the samples; all of them as they are."""
     return views if chosen.all() else views.with_matrices([X[chosen] for X in views.matrices])
 
 
@@ -1332,7 +1332,7 @@ def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int
     for s in np.flatnonzero(reaches(list(Xs), n_components) < 1).tolist():
         X = Xs[s]
         warn_user(
-            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} observations "
+            f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} samples "
             f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
             f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
             "or ask for fewer clusters"

@@ -65,7 +65,7 @@ BAD = {
     "NaN": (changed(np.nan), r"view 'view1' has 1 NaN or infinite entries .* row 4, column 2"),
     "infinite": (changed(np.inf), "view 'view1' has 1 NaN or infinite entries"),
     "unequal rows": ([np.ones((6, 2)), np.ones((5, 2))], "'view0' has 6 rows, 'view1' has 5"),
-    "one sample": ([np.ones((1, 2)), np.ones((1, 3))], "needs at least 2 observations"),
+    "one sample": ([np.ones((1, 2)), np.ones((1, 3))], "needs at least 2 samples"),
     "no features": ({"a": np.ones((6, 2)), "b": np.ones((6, 0))}, r"view 'b' has 0 feature\(s\)"),
     "text": ([np.ones((2, 1)), np.array([["x"], ["y"]])], "view 'view1' has entries that are not"),
     "three axes": ({"a": np.ones((6, 2, 2))}, "Expected 2D array for view 'a'"),
@@ -92,7 +92,7 @@ def test_bad_input_is_answered_by_a_sentence(name, case):
 @two_methods
 def test_settings_that_do_not_fit_are_answered_by_a_sentence(name):
     views, _ = blobs(n=6)
-    sentence = r"n_clusters=7 is more than the number of observations \(n_samples=6\)"
+    sentence = r"n_clusters=7 is more than the number of samples \(n_samples=6\)"
     with pytest.raises(ValueError, match=sentence):
         METHODS[name](7).fit(views)
     with pytest.raises(ValueError, match="adds up to 18 columns, but X has 19 features"):
@@ -119,7 +119,7 @@ def test_clusters_are_numbered_by_size(name):
 
 
 @every_method
-def test_negative_entries_only_stop_those_that_factorise(name):
+def test_negative_entries_only_stop_those_that_factorize(name):
     views = changed(-0.5)
     if name in NONNEGATIVE:
         with pytest.raises(ValueError, match=r"view 'view1' has 1 negative entries \(min -0.5\)"):
@@ -231,7 +231,7 @@ def test_silhouette_of_many_rows_is_taken_on_a_sample(monkeypatch):
 
 def test_truth_and_estimators_that_do_not_fit_are_answered_by_a_sentence():
     for y, sentence in (
-        ([0, 1] * 29 + [1], "y has 59 labels for 60 observations"),
+        ([0, 1] * 29 + [1], "y has 59 labels for 60 samples"),
         ([0.0, np.nan] * 30, r"y\[1\] is missing"),
         (3, "y must be 1-D"),
     ):
@@ -299,7 +299,7 @@ def test_rows_whose_kernel_underflows_do_not_crash(shares, rng):
     X = rng.random((40, 3))
     lost = np.arange(40) < shares * 40
     X[lost] += 1e4 * (1 + np.arange(lost.sum()))[:, None]
-    with pytest.warns(UserWarning, match=f"{lost.sum()} of 40 rows have no neighbour"):
+    with pytest.warns(UserWarning, match=f"{lost.sum()} of 40 rows have no neighbor"):
         model = KNNSpectral(3, random_state=0).fit(X)
     assert model.n_isolated_ == lost.sum()
     assert len(model.labels_) == 40

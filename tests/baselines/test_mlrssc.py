@@ -181,7 +181,7 @@ def test_an_empty_affinity_is_said():
 def test_a_large_fit_says_its_cost_first(monkeypatch, capsys):
     monkeypatch.setattr(mlrssc, "LARGE", 30)
     views, _ = blobs(n=30)
-    with pytest.warns(CostWarning, match=r"30 observations in 3 views .* GB .* s per iteration"):
+    with pytest.warns(CostWarning, match=r"30 samples in 3 views .* GB .* s per iteration"):
         MLRSSC(3, random_state=0).fit(views)
     MLRSSC(3, random_state=0, verbose=1).fit(views)
     printed = capsys.readouterr().out
@@ -209,7 +209,7 @@ def test_a_fit_that_will_not_stop_early_is_estimated_in_full(params):
         assert model.fit(views).n_iter_ == 12
 
 
-@pytest.mark.filterwarnings("ignore:MLRSSC found no observation")
+@pytest.mark.filterwarnings("ignore:MLRSSC found no sample")
 def test_the_iterations_estimated_are_about_those_done():
     views, _ = blobs(n=30)
     for params in ({}, {"mu": 1e5}, {"mu": 1e9, "rho": 1.0}, {"thr": 1e-4, "rho": 2.0}):

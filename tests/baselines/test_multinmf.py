@@ -50,7 +50,7 @@ def test_rounds(name, a, rounds):
     views, *_ = tiny()
     golden = load("multinmf_loop")
     U, V = ([golden[f"{f}0_{s}"] for s in VIEWS] for f in "UV")
-    joint = multinmf.factorise(views, U, V, a, rounds, 20)
+    joint = multinmf.factorize(views, U, V, a, rounds, 20)
     close(joint.consensus, golden[f"Vstar_{name}_r{rounds}"])
     close(joint.history["objective"], golden[f"log_{name}_r{rounds}"].ravel()[1:])
     for s in VIEWS:
@@ -87,7 +87,7 @@ def test_a_round_that_raises_the_objective_is_undone_and_the_fit_ends(monkeypatc
     monkeypatch.setattr(
         multinmf, "pulled_nmf", lambda X, U, V, consensus, a, n: eq.rescale(U, 2 * V + 1)
     )
-    joint = multinmf.factorise(views, U, V, 0.01, 5, 20, max_redo=4)
+    joint = multinmf.factorize(views, U, V, 0.01, 5, 20, max_redo=4)
     assert joint.history["accepted"] == [True] + [False] * 5
     for s in range(3):
         np.testing.assert_array_equal(joint.V[s], V[s])

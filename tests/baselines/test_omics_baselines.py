@@ -18,7 +18,7 @@ METHODS = [SNF, NEMO, PIntMF, ConcatLeiden]
 
 
 def test_similarity_by_hand():
-    """Three points on a line at 0, 1 and 3; one neighbour each: distances squared 1, 4, 9."""
+    """Three points on a line at 0, 1 and 3; one neighbor each: distances squared 1, 4, 9."""
     squared = np.array([[0.0, 1, 9], [1, 0, 4], [9, 4, 0]])
     W = similarity(squared, 1, 0.5)
     # Nearest: 1, 1, 4. Between 0 and 1: s = 0.5 (1 + 1 + 1)/3 = 0.5, so exp(−2)/(√2π 0.5).
@@ -29,7 +29,7 @@ def test_similarity_by_hand():
 
 
 def test_fused_network_by_hand():
-    """One round with one neighbour, written out entry by entry."""
+    """One round with one neighbor, written out entry by entry."""
     A = np.array([[1.0, 2, 1], [2, 1, 3], [1, 3, 1]])
     B = np.array([[1.0, 1, 4], [1, 1, 2], [4, 2, 1]])
 

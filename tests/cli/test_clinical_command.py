@@ -14,7 +14,7 @@ from browser import visit
 from manyview.app.files.clinical import read_clinical, split_column
 from manyview.app.files.samples import EXACT
 from manyview.outcomes import enrichment, gene_sets, survival
-from manyview.outcomes.endpoints import recognise, unit_of
+from manyview.outcomes.endpoints import recognize, unit_of
 
 MEANINGS = {"survival.csv", "survival_pairs.csv", "survival_curves.csv", "survival_at_risk.csv",
             "survival_cox.csv",
@@ -378,8 +378,8 @@ def test_ids_are_found_in_any_column_and_rows_are_counted_where_there_are_none(t
         (["time_of_day", "events"], None, None),
     ],
 )
-def test_columns_of_survival_are_recognised_or_nothing_is_guessed(columns, time, event):
-    found = recognise({name: ["dead", "alive"] for name in columns})
+def test_columns_of_survival_are_recognized_or_nothing_is_guessed(columns, time, event):
+    found = recognize({name: ["dead", "alive"] for name in columns})
     assert (found.time, found.event) == (time, event)
     assert bool(found.note) == any(c in columns for c in ("dead", "OS", "status", "Vital Status"))
 

@@ -75,7 +75,7 @@ def lab(tmp_path):
     return tmp_path, *write_tables(tmp_path)
 
 
-def test_new_samples_are_labelled_like_old_ones(lab):
+def test_new_samples_are_labeled_like_old_ones(lab):
     folder, files, ids, _ = lab
     done("fit", *files, "--clusters", 3, "--out", folder / "run", "--no-report")
     model = mv.load(folder / "run" / "model.npz")
@@ -196,7 +196,7 @@ MISTAKES = {
     "text in a cell": ("id,g0\nx,1\ny,n.d.\n", [], "has 'n.d.' in row 'y', column 'g0'"),
     "nothing whole": ("id,g0,g1\nx,1,\ny,,2\n", ["--missing", "drop"], "none is left"),
     "negative values": ("id,g0\nx,1\ny,-2\nz,3\n", WMNMF, "1 negative entries"),
-    "one sample": ("id,g0\nx,1\n", [], "needs at least 2 observations"),
+    "one sample": ("id,g0\nx,1\n", [], "needs at least 2 samples"),
     "no such view": (TWO, ["--transpose", "b"], "the views are a"),
     "K above N": (TWO, ["--clusters", "5"], "--clusters 5 is more than"),
     "not a number": (TWO, ["--clusters", "few"], "--clusters must be a number of 1 or more, auto or"),
@@ -337,7 +337,7 @@ def test_weights_scalings_and_zero_rows_are_given_by_view(lab):
     assert model.scaling_ == {"rna": "log", "prot": "none"}
     assert list(said["learned_view_weights"].values()) == list(model.learned_view_weights_)
     table = rows(folder / "run" / "view_weights.csv")
-    assert [row["observations"] for row in table] == ["30", "30"]
+    assert [row["samples"] for row in table] == ["30", "30"]
     assert [row["scaling"] for row in table] == ["log", "none"]
     learned = [float(row["learned_weight"]) for row in table]
     np.testing.assert_allclose(learned, model.learned_view_weights_, rtol=1e-6)

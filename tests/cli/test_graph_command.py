@@ -22,7 +22,7 @@ IDS = [f"s{i}" for i in range(N)]
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Features by id, and the neighbours of another view in every kind of file."""
+    """Features by id, and the neighbors of another view in every kind of file."""
     here = tmp_path_factory.mktemp("graphs")
     (X, Y), _ = blobs(N, (6, 5), noise=0.8)
     pd.DataFrame(X, index=IDS).to_csv(here / "words.csv", index_label="id")

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -181,8 +182,13 @@ def test_a_reader_that_never_ends_is_given_up_or_interrupted(tmp_path, monkeypat
         # Python drops an interrupt that arrives in a destructor: ask again, seldom.
         "for _ in range(60): os.kill(os.getppid(), signal.SIGINT); time.sleep(10)"
     )
-    with pytest.raises(KeyboardInterrupt):
-        read_apart(tmp_path / "waits.py", data, "")
+    # A shell starts what it runs in the background with interrupts ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            read_apart(tmp_path / "waits.py", data, "")
+    finally:
+        signal.signal(signal.SIGINT, before)
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 

@@ -174,9 +174,9 @@ def test_annotate_matches_by_name_and_says_what_it_cannot_do():
     assert some.obs["clusters"].iloc[0] == str(model.labels_[5])
     assert some.obs["clusters"].isna().tolist() == [False, True]
     assert np.isnan(some.obsm["clusters"][1]).all()
-    with pytest.raises(ValueError, match="no observation of the AnnData"):
+    with pytest.raises(ValueError, match="no sample of the AnnData"):
         mv.tl.annotate(anndata.AnnData(FRAMES["rna"].rename(index="x{}".format)), model)
-    with pytest.raises(ValueError, match="40 observations without names"):
+    with pytest.raises(ValueError, match="40 samples without names"):
         mv.tl.annotate(some, mv.RobustWMNMF(3, random_state=0).fit(VIEWS))
     with pytest.raises(TypeError, match="got dict"):
         mv.tl.annotate(FRAMES, model)

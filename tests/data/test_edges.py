@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.app.files import read_views
-from manyview.app.files.text import drop_closing_lines, plain_number, recognise, second_line
+from manyview.app.files.text import drop_closing_lines, plain_number, recognize, second_line
 
 BODY = [["s1", "1,5", "2"], ["s2", "3,5", "4"], ["s3", "5", ""]]
 
@@ -61,7 +61,7 @@ def test_other_texts_stay_as_they_are(text):
 @pytest.mark.parametrize("mark", [";", "\t", "|", ","])
 def test_a_line_that_names_the_separator(mark):
     lines = [f"sep={mark}\r\n", f"id{mark}a{mark}b\r\n", f"s1{mark}1{mark}2\r\n"]
-    assert (recognise(".csv", lines).separator, recognise(".csv", lines).skipped) == (mark, 1)
+    assert (recognize(".csv", lines).separator, recognize(".csv", lines).skipped) == (mark, 1)
 
 
 @pytest.mark.parametrize(

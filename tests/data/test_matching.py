@@ -26,7 +26,7 @@ from manyview.app.files.text import (
     DecimalDoubt,
     decimal_mark,
     plain_number,
-    recognise,
+    recognize,
 )
 
 IDS = st.lists(
@@ -220,7 +220,7 @@ def test_a_decimal_mark_that_nothing_tells_is_a_doubt():
     st.integers(0, 3),
     st.randoms(use_true_random=False),
 )
-def test_a_written_table_is_recognised(separator, width, length, titles, random):
+def test_a_written_table_is_recognized(separator, width, length, titles, random):
     decimal = "," if separator == ";" else "."
     header = separator.join(["sample", *(f"g{j}" for j in range(width))])
     body = [
@@ -230,7 +230,7 @@ def test_a_written_table_is_recognised(separator, width, length, titles, random)
         for i in range(length)
     ]
     lines = [f"A title number {i}" for i in range(titles)] + [header, *body]
-    found = recognise(".csv", [f"{line}\r\n" for line in lines])
+    found = recognize(".csv", [f"{line}\r\n" for line in lines])
     assert (found.separator, found.decimal, found.skipped) == (separator, decimal, titles)
 
 

@@ -189,6 +189,7 @@ def test_the_command_from_files_to_page_and_again(tmp_path):
     assert result.exit_code == 0, result.output
     assert "ConcatK-z" in result.output and "comparison.html" in result.output
     expected = {"results.csv", "summary.csv", "comparison.png", "comparison.html", "runs"}
+    expected |= {"agreement.csv", "consensus.csv"}
     assert {p.name for p in out.iterdir() if not p.name.startswith(".")} == expected
     table = pd.read_csv(out / "results.csv")
     assert list(table["method"]) == ["ConcatK-z", "SumOfGraphs"] and table["acc"].eq(1).all()
@@ -205,7 +206,7 @@ def test_the_command_from_files_to_page_and_again(tmp_path):
     "change, sentence",
     [
         (["--methods", "nonsense"], "there is no method 'nonsense'"),
-        (["--clusters", "99"], "--clusters 99 is more than the number of observations"),
+        (["--clusters", "99"], "--clusters 99 is more than the number of samples"),
         (["--max-seconds", "-1"], "max_seconds must be a number above 0"),
         (["--labels", "none.csv"], "none.csv does not exist"),
         (["--out", "FILE"], "is a file; name a folder"),

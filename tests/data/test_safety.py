@@ -207,7 +207,7 @@ def test_objects_in_zarr_are_refused(dtype, tmp_path):
 
 
 def test_texts_are_no_objects(tmp_path):
-    """Names of observations are arrays of objects to the second format, and harmless."""
+    """Names of samples are arrays of objects to the second format, and harmless."""
     folder = zarr_second(tmp_path / "v.zarr" / "x")
     zarr_second(tmp_path / "v.zarr" / "names", dtype="|O", filters=[{"id": "vlen-utf8"}])
     (tmp_path / "v.zarr" / ".zgroup").write_text('{"zarr_format": 2}')

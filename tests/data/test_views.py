@@ -78,11 +78,11 @@ def bad_frames(kind):
 
 
 BAD = {
-    "rows": ([A, B[:3]], {}, "same observations: 'view0' has 4 rows, 'view1' has 3"),
+    "rows": ([A, B[:3]], {}, "same samples: 'view0' has 4 rows, 'view1' has 3"),
     "nan": (
         {"rna": A * np.nan},
         {},
-        "'rna' has 12 NaN or infinite entries .*row 0, column 0.*impute",
+        "'rna' has 12 NaN or infinite entries .*row 0, column 0.*(impute|missing='allow')",
     ),
     "inf": (
         [A, np.where(B > 0, [[1, np.inf]], 0)],
@@ -99,8 +99,8 @@ BAD = {
     "text": ({"a": np.array([["x", "y"], ["z", "w"]])}, {}, "'a' has entries that are not numbers"),
     "frame text": ("text", {}, "non-numeric column 'sex'.*encode it as numbers"),
     "complex": ([A + 1j], {}, "Complex data not supported: view 'view0'"),
-    "one row": ([A[:1], B[:1]], {}, r"at least 2 observations, got n_samples = 1 \(1 sample\)"),
-    "no rows": ([A[:0], B[:0]], {}, "at least 2 observations, got n_samples = 0"),
+    "one row": ([A[:1], B[:1]], {}, r"at least 2 samples, got n_samples = 1 \(1 sample\)"),
+    "no rows": ([A[:0], B[:0]], {}, "at least 2 samples, got n_samples = 0"),
     "no features": (
         [A, B[:, :0]],
         {},
@@ -148,7 +148,7 @@ def test_bad_input_gets_a_sentence(case):
 
 
 def test_more_clusters_than_observations():
-    with pytest.raises(ValueError, match="n_clusters=5 is more than the number of observations"):
+    with pytest.raises(ValueError, match="n_clusters=5 is more than the number of samples"):
         WMNMF(5).fit([A, A])
 
 

@@ -229,7 +229,7 @@ def test_robust_reads_large_files_by_rows_and_refuses_large_arrays(client, monke
 # --- parts ---------------------------------------------------------------------------------------
 
 
-def test_neighbours_are_those_of_the_whole_view(client, monkeypatch):
+def test_neighbors_are_those_of_the_whole_view(client, monkeypatch):
     monkeypatch.setattr(dask_module, "cut", lambda X: [slice(0, 50), slice(50, 51), slice(51, N)])
     with Cluster() as cluster:
         indices, squared = DaskView.of(cluster, VIEWS[0]).neighbors(5)
@@ -262,7 +262,7 @@ def clustered(n: int, m: int) -> np.ndarray:
     return rng.normal(size=(10, m))[rng.integers(10, size=n)] + 0.5 * rng.normal(size=(n, m))
 
 
-def test_of_many_rows_nearly_all_neighbours_are_found(client, monkeypatch):
+def test_of_many_rows_nearly_all_neighbors_are_found(client, monkeypatch):
     monkeypatch.setattr(neighbors, "EXACT", 500)
     X, k = clustered(1200, 12).astype(np.float32), 6
     with Cluster() as cluster:

@@ -280,7 +280,7 @@ def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
 
 
 @pytest.mark.parametrize("make", [as_npy, as_sparse_h5ad])
-def test_neighbours_found_by_reading_blocks_are_the_nearest(make, tmp_path, monkeypatch):
+def test_neighbors_found_by_reading_blocks_are_the_nearest(make, tmp_path, monkeypatch):
     X = np.abs(np.random.default_rng(0).standard_normal((N, 20)))
     file = make(tmp_path, "v", X)
     monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 20 * 37)

@@ -1,4 +1,4 @@
-"""The neighbour graph of a view: its laws for every kind of edge, and the approximate index."""
+"""The neighbor graph of a view: its laws for every kind of edge, and the approximate index."""
 
 import numpy as np
 import pytest
@@ -118,5 +118,5 @@ def test_a_poor_index_says_so(monkeypatch):
     X = np.random.default_rng(0).random((500, 4))
     wrong = np.tile(np.arange(5), (500, 1))
     monkeypatch.setattr(neighbors, "searched", lambda *args: wrong)
-    with pytest.warns(UserWarning, match="finds only .* of the 5 nearest neighbours"):
+    with pytest.warns(UserWarning, match="finds only .* of the 5 nearest neighbors"):
         neighbors.index_neighbors(X, 5, 0)

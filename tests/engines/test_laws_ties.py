@@ -199,8 +199,8 @@ def test_repeating_every_row_repeats_everything(change, repeat, k):
 @given(st.lists(st.integers(1, 40), min_size=9, max_size=9), st.integers(0, 10**6))
 @settings(max_examples=8)
 def test_points_with_any_number_of_copies(copies, seed):
-    centres = np.array([[1, 1], [11, 1], [1, 11]])
-    points = np.vstack([np.add(centre, [[0, 0], [0.5, 0.5], [0.5, 0]]) for centre in centres])
+    centers = np.array([[1, 1], [11, 1], [1, 11]])
+    points = np.vstack([np.add(center, [[0, 0], [0.5, 0.5], [0.5, 0]]) for center in centers])
     rows = np.random.default_rng(seed).permutation(np.repeat(np.arange(9), copies))
     X = points[rows]
     model = fit([X, X @ [[1, 0.3], [0.2, 1]]])

@@ -64,7 +64,7 @@ def in_cells(X, k, seed=0, threads=1, n_sample=20):
     return neighbors.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))
 
 
-def test_nearly_all_neighbours_are_found():
+def test_nearly_all_neighbors_are_found():
     X = clusters(1500, 20)
     assert recall(in_cells(X, 10), exact(X, 10)) > 0.95
 
@@ -240,7 +240,7 @@ def rng_weights(seed):
 
 
 @pytest.mark.parametrize("width", [1e-2, 3e-4, 1e-4])
-def test_a_sample_knows_its_neighbours_in_tight_groups_far_from_0(rng, width):
+def test_a_sample_knows_its_neighbors_in_tight_groups_far_from_0(rng, width):
     """In single precision the rows of a group differ by less than their norms are rounded."""
     X = 5 + rng.random((20, 60))[rng.integers(20, size=1200)] + width * rng.random((1200, 60))
     view = Geometry(X.astype(np.float32), np.ones(1200, dtype=bool))

@@ -88,7 +88,7 @@ def test_a_pass_is_the_pass_of_numpy(device, solver, sparse, term):
 
 
 @on_devices
-def test_neighbours_in_blocks_of_columns_too(device, monkeypatch):
+def test_neighbors_in_blocks_of_columns_too(device, monkeypatch):
     X = np.random.default_rng(0).random((500, 6))
     view = TorchView(X, torch.device(device), np.float64)
     view.resident = False  # as if it did not fit on the device
@@ -135,7 +135,7 @@ def test_the_digits_are_clustered_as_by_numpy(device):
 
 
 @on_devices
-def test_the_digits_are_factorised_as_by_numpy(device):
+def test_the_digits_are_factorized_as_by_numpy(device):
     """All of WMNMF but its last step: k-means here has other starts, and may end in another minimum."""
     views = load_handwritten(views="paper").views
     here = WMNMF(10, random_state=0).fit(views)
@@ -154,8 +154,8 @@ def test_the_digits_are_factorised_as_by_numpy(device):
 @on_devices
 def test_kmeans_is_as_good_as_that_of_scikit_learn(device):
     rng = np.random.default_rng(0)
-    centres = 3 * rng.random((12, 4))
-    X = np.repeat(centres, rng.integers(20, 120, 12), axis=0)
+    centers = 3 * rng.random((12, 4))
+    X = np.repeat(centers, rng.integers(20, 120, 12), axis=0)
     X += 0.2 * rng.standard_normal(X.shape)
     for seed in range(10):
         found = [
@@ -173,8 +173,8 @@ def _inertia(X, labels):
 def test_an_empty_cluster_is_given_a_far_row(device):
     X = engine.put(np.array([[0.0], [0.1], [5.0], [5.1], [9.0]]), device)
     start = engine.put(np.array([[[0.0], [5.0], [100.0]]]), device)
-    centres, _ = torch_kmeans._lloyd(X, start, 20)
-    np.testing.assert_allclose(np.sort(centres.cpu().ravel()), [0.05, 5.05, 9.0])
+    centers, _ = torch_kmeans._lloyd(X, start, 20)
+    np.testing.assert_allclose(np.sort(centers.cpu().ravel()), [0.05, 5.05, 9.0])
 
 
 @on_devices
@@ -237,7 +237,7 @@ def test_sparse_views_of_wmnmf(device):
 
 
 @on_devices
-@pytest.mark.filterwarnings("ignore:view .* observations are zero throughout")
+@pytest.mark.filterwarnings("ignore:view .* samples are zero throughout")
 def test_sparse_views_of_the_robust_estimator(device):
     data = make_synthetic(n_samples=300, random_state=1)
     views = [X * (np.quantile(X, 0.95) < X) for X in data.views.values()]
@@ -278,7 +278,7 @@ def test_numbers_that_do_not_fit_float32(device):
 
 
 @on_devices
-def test_a_regulariser_of_your_own_must_say_that_it_takes_tensors(device):
+def test_a_regularizer_of_your_own_must_say_that_it_takes_tensors(device):
     class Ridge:
         def prepare(self, X):
             return self
@@ -413,13 +413,13 @@ def test_the_robust_loop_does_not_wait_for_the_card():
     P, V = (engine.put(rng.random((n, k)), "cuda", np.float32) for _ in range(2))
     V_star, w, alpha = V.clone(), X.new_ones((n, 1)), np.ones(1)
     U = view.start_U(V, w[:, 0])
-    distances = eq.cluster_distances(P, eq.cluster_centres(P, V_star))
+    distances = eq.cluster_distances(P, eq.cluster_centers(P, V_star))
     for round_ in range(2):
         with not_waiting(round_ > 0):
             for _ in range(3):
                 U, V, error = view.step(U, V, V_star, w[:, 0], 0.5)
                 V_star = eq.simplex_consensus([V], alpha, w, distances, 0.5, 0.1)
-                distances = eq.cluster_distances(P, eq.cluster_centres(P, V_star))
+                distances = eq.cluster_distances(P, eq.cluster_centers(P, V_star))
                 given = ([error / view.tau], [V], V_star, alpha, w, distances, 0.5, 0.1)
                 settled.latest(eq.robust_objective(*given)["objective"] < 0)
 

@@ -172,7 +172,7 @@ def test_scores_are_those_of_the_labels(found):
     [
         ("raise", "failed", r"RuntimeError: no luck with 0"),
         ("exit", "failed", r"its process ended with exit code 3"),
-        ("wrong", "failed", r"it gave labels of shape \(61,\) for 60 observations"),
+        ("wrong", "failed", r"it gave labels of shape \(61,\) for 60 samples"),
         ("unsendable", "failed", r"cannot be sent to a process of its own: TypeError: stays here"),
         ("unmakeable", "failed", r"it could not be made: ZeroDivisionError: division by zero"),
         (
@@ -266,7 +266,7 @@ def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp
     again = mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
     assert all((tmp_path / "runs" / name).read_bytes() == stored[name] for name in stored)
     calls = world()[before:]
-    # Two runs of the first, one fit that is relabelled twice: nothing is done twice. What failed is
+    # Two runs of the first, one fit that is relabeled twice: nothing is done twice. What failed is
     # tried again, so that its first run is.
     assert len(calls) == 2 + (2 + 1) + 1 + 2
     for one, other in ((again.table, found[0].table), (again.summary, found[0].summary)):
@@ -285,11 +285,11 @@ def test_what_is_stored_serves_other_questions_on_the_same_data(found, world):
     views, _ = blobs()
     files = sorted((out / "runs").glob("*.json"))
     mine = {"my method": fakes.Fake()}
-    unlabelled = mv.compare(views, **ASKED, methods=mine, out=out)
+    unlabeled = mv.compare(views, **ASKED, methods=mine, out=out)
     assert world() == before
-    assert "acc" not in unlabelled.table
-    assert unlabelled.summary["mean_rank"].isna().all()
-    assert np.array_equal(unlabelled.labels["my method"][0], result.labels[EVIL][0])
+    assert "acc" not in unlabeled.table
+    assert unlabeled.summary["mean_rank"].isna().all()
+    assert np.array_equal(unlabeled.labels["my method"][0], result.labels[EVIL][0])
     wider = {**ASKED, "n_runs": 1, "max_seconds": 0.5}
     mv.compare(views, **wider, methods={"sleep": fakes.Fake("sleep")}, out=out)
     assert world() == before  # a narrower limit asks for no new attempt
@@ -487,12 +487,12 @@ def test_names_and_sets_of_methods():
     "change, sentence",
     [
         ({"n_runs": 0}, "n_runs must be a whole number of at least 1, got 0"),
-        ({"n_clusters": 61}, "n_clusters=61 is more than the number of observations"),
+        ({"n_clusters": 61}, "n_clusters=61 is more than the number of samples"),
         ({"max_seconds": 0}, "max_seconds must be a number above 0, got 0"),
         ({"methods": "W-NMF"}, "there is no method 'W-NMF'; known are .*WM-NMF"),
         ({"methods": [KMeans()]}, "pass estimators as a dict"),
         ({"methods": {"a": 3}}, "method 'a' must be an estimator"),
-        ({"y": [1, 2]}, "y has 2 labels for 60 observations"),
+        ({"y": [1, 2]}, "y has 2 labels for 60 samples"),
     ],
 )
 def test_bad_questions_are_answered_by_a_sentence(change, sentence):

@@ -48,10 +48,10 @@ def test_a_class_of_a_notebook_is_compared_by_workers_that_stay(tmp_path):
     import manyview as mv
     from conftest import blobs
 
-    CENTRES = 3
+    CENTERS = 3
 
     def helper(n):
-        return np.random.randint(CENTRES, size=n)  # the global generator
+        return np.random.randint(CENTERS, size=n)  # the global generator
 
     class Mine:
         def fit_predict(self, views):

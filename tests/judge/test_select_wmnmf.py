@@ -23,7 +23,7 @@ def planted(K, seed=0, n=150, widths=(20, 15)):
 
 
 def no_clusters(seed=0, n=90, widths=(20, 15)):
-    """Every observation has the same profile, and noise."""
+    """Every sample has the same profile, and noise."""
     rng = np.random.default_rng(seed)
     return {
         f"view{s}": np.abs(rng.gamma(2.0, size=m) + 0.3 * rng.standard_normal((n, m)))

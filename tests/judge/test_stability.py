@@ -36,7 +36,7 @@ def test_tables_give_the_same_as_the_definition(rng):
     runs = np.where(rng.random((6, 30)) < 0.8, rng.integers(4, size=(6, 30)), -1)
     found = summarize(labels, runs)
     together, apart = brute_force(labels, runs)
-    np.testing.assert_allclose(found.observations, together)
+    np.testing.assert_allclose(found.samples, together)
     np.testing.assert_allclose(found.strangers, apart)
 
 
@@ -75,7 +75,7 @@ def test_clear_clusters_are_stable_under_any_estimator(model):
 def test_values_lie_between_0_and_1_and_noise_is_unstable(rng):
     noise = [rng.random((60, 6)), rng.random((60, 5))]
     sure = stability(mv.RobustWMNMF(4), noise, n_runs=4, random_state=0)
-    for values in (sure.observations, sure.strangers, np.array(list(sure.clusters.values()))):
+    for values in (sure.samples, sure.strangers, np.array(list(sure.clusters.values()))):
         assert ((values >= 0) & (values <= 1)).all()
     assert sure.score < 0.6
 
@@ -83,17 +83,17 @@ def test_values_lie_between_0_and_1_and_noise_is_unstable(rng):
 def test_an_observation_between_two_clusters_is_the_least_sure(rng):
     X = np.concatenate([rng.normal(0, 0.3, 40), rng.normal(4, 0.3, 40), [2.0]])[:, None]
     sure = stability(KMeans(2, n_init=2), X, n_runs=20, random_state=0)
-    assert sure.observations.argmin() == 80
+    assert sure.samples.argmin() == 80
 
 
 def test_the_same_seed_gives_the_same_answer_in_any_container():
     views, _ = blobs(45, noise=1.5)
     one = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=1)
     two = stability(mv.RobustWMNMF(3), dict(zip("abc", views, strict=True)), 3, random_state=1)
-    np.testing.assert_array_equal(one.observations, two.observations)
+    np.testing.assert_array_equal(one.samples, two.samples)
     single = np.hstack(views)
     split = stability(mv.RobustWMNMF(3, views=[8, 5, 6]), single, n_runs=3, random_state=1)
-    np.testing.assert_array_equal(one.observations, split.observations)
+    np.testing.assert_array_equal(one.samples, split.samples)
 
 
 def test_observations_missing_everywhere_have_no_stability():
@@ -102,7 +102,7 @@ def test_observations_missing_everywhere_have_no_stability():
         X[7] = np.nan
     with pytest.warns(UserWarning, match="missing in every view"):
         sure = stability(mv.RobustWMNMF(3), views, n_runs=3, random_state=0)
-    assert np.isnan(sure.observations[7]) and sure.labels[7] == -1
+    assert np.isnan(sure.samples[7]) and sure.labels[7] == -1
     assert -1 not in sure.clusters
 
 
@@ -111,7 +111,7 @@ def test_observations_missing_everywhere_have_no_stability():
     [
         ({"n_runs": 1}, "n_runs must be an integer of at least 2"),
         ({"fraction": 0.2}, "fraction must be between 0.5 and 1"),
-        ({"views": [np.ones((3, 2)), np.ones((4, 2))]}, "same observations"),
+        ({"views": [np.ones((3, 2)), np.ones((4, 2))]}, "same samples"),
     ],
 )
 def test_bad_input_is_answered_by_a_sentence(change, sentence):
@@ -127,10 +127,10 @@ def test_a_run_that_labels_nothing_holds_no_cluster_together():
     nothing = np.full(5, -1)
     found = summarize(labels, np.array([labels, nothing]))
     assert found.clusters == {0: 0.5, 1: 0.5}
-    np.testing.assert_array_equal(found.observations[:4], 1)  # of the run that saw them
+    np.testing.assert_array_equal(found.samples[:4], 1)  # of the run that saw them
     assert found.score == 0 and found.reference_ari.tolist() == [1, 0]
     none = summarize(nothing, np.array([labels, nothing]))
-    assert none.clusters == {} and np.isnan(none.observations).all()
+    assert none.clusters == {} and np.isnan(none.samples).all()
 
 
 @pytest.mark.parametrize("eps", [0.8, 0.6, 0.5, 0.3])

@@ -114,7 +114,7 @@ def test_sample_weights_sum_to_one_and_are_optimal(r):
             )
 
 
-def test_consensus_minimises_the_consensus_term():
+def test_consensus_minimizes_the_consensus_term():
     rng = np.random.default_rng(0)
     V, q = [rng.random((5, 2)) for _ in range(3)], [rng.random(2) for _ in range(3)]
     alpha, p = np.array([0.2, 0.3, 0.5]), 4
@@ -157,16 +157,16 @@ def test_simplex_projection_is_the_nearest_point(Y):
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
-def test_centres_are_weighted_means_however_many_weights_are_zero(share):
+def test_centers_are_weighted_means_however_many_weights_are_zero(share):
     rng = np.random.default_rng(0)
     weights = rng.random((80, 30)) * (rng.random((80, 30)) < share)
     weights[:, 4] = 0  # a cluster without members
     P = rng.standard_normal((80, 7))
     total = np.where(weights.sum(axis=0) > 0, weights.sum(axis=0), 1)
-    centres = eq.cluster_centres(P, weights)
-    np.testing.assert_allclose(centres, (weights.T @ P) / total[:, None], atol=1e-12)
-    gaps = ((P[:, None] - centres) ** 2).sum(axis=2)
-    np.testing.assert_allclose(eq.cluster_distances(P, centres), gaps, atol=1e-12)
+    centers = eq.cluster_centers(P, weights)
+    np.testing.assert_allclose(centers, (weights.T @ P) / total[:, None], atol=1e-12)
+    gaps = ((P[:, None] - centers) ** 2).sum(axis=2)
+    np.testing.assert_allclose(eq.cluster_distances(P, centers), gaps, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e3])

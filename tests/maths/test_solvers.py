@@ -90,7 +90,7 @@ BROKEN_SOLVERS = {
     "update_U raises the objective": {"update_U": lambda self, U, sums, a: 9 * U},
     "other coefficients for two halves": {"update_V": lambda self, V, *given: V * len(V) / 25},
     "the columns of U must sum to 1": {"unit_sums": True},
-    "no regulariser of the library has": {"needs": ("hessian",)},
+    "no regularizer of the library has": {"needs": ("hessian",)},
 }
 
 

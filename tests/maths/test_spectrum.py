@@ -72,7 +72,7 @@ def test_eigenvectors_agree_with_the_dense_ones():
     np.testing.assert_allclose(np.linalg.svd(overlap)[1], 1, atol=1e-5)
 
 
-def test_a_normalised_graph_has_the_spectrum_of_a_random_walk():
+def test_a_normalized_graph_has_the_spectrum_of_a_random_walk():
     """Eigenvalues in [−1, 1], eigenvalue 1 with √degree; vertices without edges stay zero."""
     A = ring_of_cliques()
     A = sp.block_diag([A, sp.csr_array((3, 3))], format="csr")

@@ -20,7 +20,7 @@ from manyview.engines.torch.graph import DeviceGraph  # noqa: E402
 
 
 def part(n, seed):
-    """A normalised random graph without any structure."""
+    """A normalized random graph without any structure."""
     A = np.random.default_rng(seed).random((n, n)) ** 8
     A = A + A.T
     scale = A.sum(axis=1) ** -0.5

@@ -113,7 +113,7 @@ def test_hard_kmeans_finds_many_clusters(monkeypatch):
     assert adjusted_rand_score(y, kmeans(X, 30, rng(), 10)) == 1
 
 
-def test_a_fit_with_approximate_neighbours(monkeypatch):
+def test_a_fit_with_approximate_neighbors(monkeypatch):
     pytest.importorskip("numba")
     views, y = blobs(n=900, features=(20, 5, 18))
     monkeypatch.setattr(neighbors, "EXACT", 300)
@@ -136,7 +136,7 @@ def cut_off(n=400, clusters=4, few=8):
 @pytest.mark.parametrize("method", ["spectral", "njw"])
 def test_a_small_part_of_the_graph_is_told_and_can_be_connected(method):
     V, y = cut_off()
-    with pytest.warns(UserWarning, match="falls into . parts, the smallest of 8 observations"):
+    with pytest.warns(UserWarning, match="falls into . parts, the smallest of 8 samples"):
         plain = assign(V, 4, method, rng())
     assert adjusted_rand_score(y, plain) < 0.9  # the part has taken a cluster
     assert adjusted_rand_score(y, assign(V, 4, method, rng(), connect=True)) >= 0.95

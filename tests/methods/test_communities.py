@@ -30,7 +30,7 @@ def unequal(sizes=UNEQUAL, seed=0):
     return views, y
 
 
-# Modularity cuts a group of 90 at resolution 1, where every member has 20 neighbours.
+# Modularity cuts a group of 90 at resolution 1, where every member has 20 neighbors.
 def fitted(views, **settings):
     return mv.RobustWMNMF("communities", **{"random_state": 0, "resolution": 0.5} | settings).fit(
         views
@@ -66,9 +66,9 @@ def test_tiny_communities_join_the_one_they_share_most_links_with():
     found = communities(sp.csr_array(A), 1.0, 0)
     assert (found.count, found.n_joined, found.least) == (2, 1, 5)
     assert set(found.labels[60:]) == {1} and set(found.labels[:60]) == {0}
-    with pytest.warns(UserWarning, match="1 communities of fewer than 5 observations were joined"):
+    with pytest.warns(UserWarning, match="1 communities of fewer than 5 samples were joined"):
         module.tell_tiny(found)
-    # As many observations as a community of five, so that nothing is tiny.
+    # As many samples as a community of five, so that nothing is tiny.
     count = np.ones(113)
     count[60:63] = 2
     assert communities(sp.csr_array(A), 1.0, 0, count).count == 3
@@ -80,9 +80,7 @@ def test_tiny_communities_without_links_are_told():
         sp.csr_array(sp.block_diag([cliques(60, 50).toarray(), np.ones((2, 2))])), 1, 0
     )
     assert (found.count, found.n_joined, found.n_apart) == (3, 0, 1)
-    with pytest.warns(
-        UserWarning, match="1 communities have fewer than 5 observations and no link"
-    ):
+    with pytest.warns(UserWarning, match="1 communities have fewer than 5 samples and no link"):
         module.tell_tiny(found)
 
 
@@ -146,7 +144,7 @@ def test_copies_stay_together_and_missing_observations_have_no_community():
     again = [np.vstack([X, X[:30], X[:10]]) for X in views]
     for X in again:
         X[40] = np.nan
-    with pytest.warns(UserWarning, match="1 observations are missing in every view"):
+    with pytest.warns(UserWarning, match="1 samples are missing in every view"):
         model = fitted(again)
     labels = model.labels_
     np.testing.assert_array_equal(labels[: len(y)][:30], labels[len(y) : len(y) + 30])

@@ -123,7 +123,7 @@ def test_with_unit_columns_the_steps_are_multinmf():
 
 
 def test_hals_steps_are_optimal_in_each_coordinate():
-    """One sweep with the regulariser absent: the last column changed is at its exact minimum."""
+    """One sweep with the regularizer absent: the last column changed is at its exact minimum."""
     rng = np.random.default_rng(3)
     X, V_star, a = random_views(rng)[0], rng.random((20, 3)), 0.3
     U, V = eq.rescale(rng.random((6, 3)), rng.random((20, 3)))
@@ -201,7 +201,7 @@ def test_a_callback_gets_the_frozen_state(estimator):
 
 
 class Ridge:
-    """A user's own regulariser, g(V) = ‖V‖²."""
+    """A user's own regularizer, g(V) = ‖V‖²."""
 
     def prepare(self, X):
         return self

@@ -98,7 +98,7 @@ def test_learned_weights_stay_visible_whatever_is_given():
 @pytest.mark.parametrize("case", ["complete", "missing", "copies", "auto"])
 def test_a_view_of_weight_zero_takes_no_part_in_the_labels(case):
     views = {name: X.copy() for name, X in some_views(90).items()}
-    if case == "missing":  # some observations are in the third view alone
+    if case == "missing":  # some samples are in the third view alone
         views["rna"][:8] = np.nan
         views["protein"][4:12] = np.nan
     if case == "copies":  # only the third view tells the halves apart

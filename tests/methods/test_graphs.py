@@ -85,7 +85,7 @@ def test_observations_without_links_are_missing_there_and_told(data):
     X, Y, _ = data
     A = sp.lil_array(graph_of(Y))
     A[:5], A[:, :5] = 0, 0
-    with pytest.warns(UserWarning, match="'links': 5 observations have no link and count as miss"):
+    with pytest.warns(UserWarning, match="'links': 5 samples have no link and count as miss"):
         model = mv.RobustWMNMF(K, random_state=0).fit({"x": X, "links": mv.GraphView(A.tocsr())})
     assert not model.sample_weights_[:5, 1].any() and not model.reliance_[:5, 1].any()
     assert (model.labels_ >= 0).all()
@@ -212,7 +212,7 @@ def test_pairs_of_observations_inside_anndata_and_mudata(data):
     for name in ("obsp:connectivities", "obsp:full_distances"):
         model = fit(cells, views=["X", name])
         assert model._relations[1] in ("graph", "distance matrix") and nmi(model, labels) > 0.8
-    with pytest.raises(ValueError, match=r"neighbours only.*obsp:connectivities"):
+    with pytest.raises(ValueError, match=r"neighbors only.*obsp:connectivities"):
         fit(cells, views=["X", "obsp:distances"])
     other = anndata.AnnData(Y, var=pd.DataFrame(index=[f"y{j}" for j in range(Y.shape[1])]))
     both = mudata.MuData({"a": cells, "b": other})

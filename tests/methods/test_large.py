@@ -68,8 +68,8 @@ def test_starts_of_many_clusters_are_as_good_in_fewer_coordinates(monkeypatch):
     monkeypatch.setattr(assign, "ROWS_PER_CLUSTER", 10)
     labels = kmeans(X, 40, np.random.default_rng(0), 10, mass)
     members = np.eye(40)[labels] * mass[:, None]
-    centres = members.T @ X / members.sum(axis=0)[:, None]
-    assert mass @ ((X - centres[labels]) ** 2).sum(axis=1) < 1.03 * best
+    centers = members.T @ X / members.sum(axis=0)[:, None]
+    assert mass @ ((X - centers[labels]) ** 2).sum(axis=1) < 1.03 * best
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 """Laws: what nobody observed changes nothing; shift, scale and precision change nothing; answers are
-those of the fit; identical observations belong together."""
+those of the fit; identical samples belong together."""
 
 import warnings
 
@@ -140,7 +140,7 @@ def test_an_unobserved_row_changes_nothing(make):
     plain = make().fit(views)
     longer = [np.insert(X, [0] * 99 + [30, 60], np.nan, axis=0) for X in views]
     nowhere = np.isnan(longer[0]).all(axis=1)
-    with pytest.warns(UserWarning, match="101 observations .*the first is row 0.* label -1"):
+    with pytest.warns(UserWarning, match="101 samples .*the first is row 0.* label -1"):
         model = make().fit(longer)
     assert (model.labels_[nowhere] == -1).all()
     np.testing.assert_array_equal(model.labels_[~nowhere], plain.labels_)
@@ -198,7 +198,7 @@ def test_a_view_of_few_rows_is_told_and_does_not_lead(make, n_rows):
     views, y = blobs(n=120)
     rare = np.full((120, 6), np.nan)
     rare[:n_rows] = np.random.default_rng(0).random((n_rows, 6))
-    with pytest.warns(UserWarning, match=rf"'view3' is observed for {n_rows} of 120 observations"):
+    with pytest.warns(UserWarning, match=rf"'view3' is observed for {n_rows} of 120 samples"):
         model = make().fit([*views, rare])
     assert model.view_weights_[3] < 0.1 * model.view_weights_[:3].min()
     assert adjusted_rand_score(y, model.labels_) > 0.9
@@ -403,10 +403,10 @@ def test_large_views_that_changed_are_noticed(monkeypatch):
             ask()
 
 
-# --- identical observations --------------------------------------------------------------------
+# --- identical samples --------------------------------------------------------------------
 
 
-@pytest.mark.filterwarnings("ignore:no view tells observations apart")  # where all are alike
+@pytest.mark.filterwarnings("ignore:no view tells samples apart")  # where all are alike
 @pytest.mark.parametrize("make", MODELS)
 @given(st.lists(st.integers(0, 3), min_size=8, max_size=30), st.integers(1, 4), st.booleans())
 @settings(max_examples=8)
@@ -417,9 +417,7 @@ def test_identical_rows_stay_together_however_many_clusters(make, kinds, more, s
     k = min(n_kinds + more, len(kinds))
     tables = [rng.random((4, m)) + 0.1 for m in (5, 3)]
     views = [sp.csr_array(T[kinds]) if sparse else T[kinds] for T in tables]
-    with pytest.warns(
-        UserWarning, match=f"only {n_kinds} distinct observations for n_clusters={k}"
-    ):
+    with pytest.warns(UserWarning, match=f"only {n_kinds} distinct samples for n_clusters={k}"):
         model = make(k).fit(views)
     for kind in np.unique(kinds):
         assert len(set(model.labels_[kinds == kind])) == 1

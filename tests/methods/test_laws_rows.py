@@ -1,4 +1,4 @@
-"""Laws about observations: as many results as rows given, in their order, or a refusal; never silence."""
+"""Laws about samples: as many results as rows given, in their order, or a refusal; never silence."""
 
 import warnings
 from types import SimpleNamespace
@@ -227,7 +227,7 @@ def test_a_container_that_lacks_rows_of_its_parts_is_refused():
         warnings.simplefilter("ignore")
         data = md.MuData({"a": anndata_of(range(30)), "b": anndata_of(range(30))})
         data.mod["b"].obs_names = [f"new{i}" for i in range(30)]
-    with pytest.raises(ValueError, match=r"view 'b' has 30 observations .* call its update\(\)"):
+    with pytest.raises(ValueError, match=r"view 'b' has 30 samples .* call its update\(\)"):
         MODELS["robust"]().fit(data)
 
 
@@ -309,7 +309,7 @@ def test_no_rows_get_a_sentence(name):
     for data in none:
         for ask in (model.predict, model.transform, model.score):
             with pytest.raises(
-                ValueError, match=r"at least 1 observation, got n_samples = 0; there are"
+                ValueError, match=r"at least 1 sample, got n_samples = 0; there are"
             ):
                 ask(data)
     with pytest.raises(ValueError, match="got an empty list"):

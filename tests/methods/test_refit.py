@@ -71,7 +71,7 @@ def test_parts_of_clear_clusters_give_the_same_clusters(kind, n_clusters):
 
 
 @pytest.mark.parametrize("kind", ["plain", "sparse", "missing"])
-def test_neighbours_among_a_part_are_nearly_those_of_the_part_alone(kind):
+def test_neighbors_among_a_part_are_nearly_those_of_the_part_alone(kind):
     model = mv.RobustWMNMF(3, random_state=0).fit(views_of(kind))
     rows = np.sort(np.random.default_rng(1).choice(90, 72, replace=False))
     for view in Refits(model).distinct:
@@ -85,7 +85,7 @@ def test_neighbours_among_a_part_are_nearly_those_of_the_part_alone(kind):
 
 @pytest.mark.parametrize("kind", ["wide", "sparse"])
 def test_what_refits_make_is_neither_kept_nor_saved(kind, tmp_path):
-    """Products of all rows, which wide and small views have once somebody asked for neighbours."""
+    """Products of all rows, which wide and small views have once somebody asked for neighbors."""
     model = mv.RobustWMNMF(3, random_state=0).fit(views_of(kind))
     refits = Refits(model)
     refits.part(np.arange(75), np.random.default_rng(0))

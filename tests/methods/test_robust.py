@@ -1,4 +1,4 @@
-"""RobustWMNMF: its promises, missing data, new observations."""
+"""RobustWMNMF: its promises, missing data, new samples."""
 
 import warnings
 from dataclasses import replace
@@ -149,7 +149,7 @@ def test_missing_everywhere_is_label_minus_one():
     views, _ = blobs()
     for X in views:
         X[7] = np.nan
-    with pytest.warns(UserWarning, match="1 observations are missing in every view .*row 7"):
+    with pytest.warns(UserWarning, match="1 samples are missing in every view .*row 7"):
         model = RobustWMNMF(3, random_state=0).fit(views)
     assert model.labels_[7] == -1 and (np.delete(model.labels_, 7) >= 0).all()
     np.testing.assert_allclose(model.confidence_[7], 1 / 3)
@@ -183,9 +183,7 @@ def test_unobserved_entries():
 def test_rows_mostly_unobserved_count_as_missing():
     views, _ = blobs()
     views[0][4, 1:] = np.nan
-    with pytest.warns(
-        UserWarning, match="1 observations have over 50% of their features unobserved"
-    ):
+    with pytest.warns(UserWarning, match="1 samples have over 50% of their features unobserved"):
         model = RobustWMNMF(3, random_state=0).fit(views)
     assert model.sample_weights_[4, 0] == 0
 
@@ -218,7 +216,7 @@ def test_weighted_simplex_projection_is_optimal():
         assert (gradient[u == 0] >= level - 1e-9).all()
 
 
-# --- new observations --------------------------------------------------------------------------
+# --- new samples --------------------------------------------------------------------------
 
 
 def test_unseen_digits_also_with_a_view_missing(digits):
@@ -306,7 +304,7 @@ def test_float32_end_to_end(digits, fitted):
     assert adjusted_rand_score(model.labels_, fitted.labels_) > 0.97
 
 
-# --- few observations, false friends, and how sure ---------------------------------------------
+# --- few samples, false friends, and how sure ---------------------------------------------
 
 
 @pytest.mark.parametrize(("n", "k"), [(12, 3), (18, 3), (24, 4), (30, 4)])
@@ -377,9 +375,7 @@ def test_a_view_without_weight_places_nobody():
     views, _ = blobs(n=90)
     views = {"a": views[0], "b": views[1], "flat": np.ones((90, 2))}
     views["a"][3] = views["b"][3] = np.nan
-    with pytest.warns(
-        UserWarning, match="1 observations are missing in every view that has weight"
-    ):
+    with pytest.warns(UserWarning, match="1 samples are missing in every view that has weight"):
         model = RobustWMNMF(3, random_state=0).fit(views)
     assert model.labels_[3] == -1
     absent = {name: np.full((4, views[name].shape[1]), np.nan) for name in ("a", "b")}
@@ -405,7 +401,7 @@ def test_auto_asks_for_no_more_clusters_than_there_are_observations(rng):
     views = [np.full((40, m), np.nan) for m in (4, 5)]
     for X in views:
         X[:7] = rng.normal(8 * (np.arange(7) % 2)[:, None], 1, (7, X.shape[1]))
-    with pytest.warns(UserWarning, match="33 observations"):
+    with pytest.warns(UserWarning, match="33 samples"):
         model = RobustWMNMF("auto", random_state=0).fit(views)
     assert 1 <= model.n_clusters_ <= 7 and (model.labels_[7:] == -1).all()
 
@@ -472,8 +468,8 @@ def test_views_that_tell_nothing_are_told():
     with pytest.warns(UserWarning, match="'view1' has no observed value"):
         RobustWMNMF(3, random_state=0).fit([views[0], np.full((60, 4), np.nan)])
     with (
-        pytest.warns(UserWarning, match="only 1 distinct observations"),
-        pytest.warns(UserWarning, match="no view tells observations apart"),
+        pytest.warns(UserWarning, match="only 1 distinct samples"),
+        pytest.warns(UserWarning, match="no view tells samples apart"),
     ):
         RobustWMNMF(3, random_state=0).fit([np.ones((60, 4)), np.full((60, 3), 2.0)])
     model = RobustWMNMF(3, random_state=0).fit(views)

@@ -1,4 +1,4 @@
-"""A grid search over the number of clusters is told that the score favours the largest."""
+"""A grid search over the number of clusters is told that the score favors the largest."""
 
 import warnings
 
@@ -19,7 +19,7 @@ def test_a_grid_search_over_clusters_is_warned_once(model):
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("default")
         search.fit(np.hstack(views))
-    assert sum("favours the largest" in str(w.message) for w in told) == 1
+    assert sum("favors the largest" in str(w.message) for w in told) == 1
 
 
 @pytest.mark.parametrize("model", [mv.RobustWMNMF, mv.WMNMF])
@@ -35,7 +35,7 @@ def test_scores_outside_a_search_over_numbers_are_not_warned_about(model):
 def test_one_search_leaves_nothing_behind_for_another():
     views, _ = blobs(n=24)
     searched = mv.RobustWMNMF(random_state=0).set_params(n_clusters=3).fit(views)
-    with pytest.warns(UserWarning, match="favours the largest"):
+    with pytest.warns(UserWarning, match="favors the largest"):
         searched.score(views)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

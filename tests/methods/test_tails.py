@@ -27,8 +27,8 @@ def drawn(kind, n=400, m=30, seed=0):
         "normal": normal,
         "uniform": rng.random((n, m)),
         "exponential": rng.exponential(size=(n, m)),
-        "log-normalised": np.log1p(counts),
-        "grey levels": rng.integers(0, 256, (n, m)).astype(float),
+        "log-normalized": np.log1p(counts),
+        "gray levels": rng.integers(0, 256, (n, m)).astype(float),
         "binary": (rng.random((n, m)) < 0.3).astype(float),
         "constant": np.ones((n, m)),
     }[kind]
@@ -36,7 +36,7 @@ def drawn(kind, n=400, m=30, seed=0):
 
 HEAVY = ["log-normal", "z-scores of log-normal", "expected counts", "raw counts"]
 LIGHT = [
-    *("normal", "uniform", "exponential", "log-normalised", "grey levels", "binary", "constant")
+    *("normal", "uniform", "exponential", "log-normalized", "gray levels", "binary", "constant")
 ]
 
 

@@ -1,4 +1,4 @@
-"""The estimator: equalities, invariances, scikit-learn's own checks, new observations."""
+"""The estimator: equalities, invariances, scikit-learn's own checks, new samples."""
 
 import os
 import pickle
@@ -154,7 +154,7 @@ def test_ablations():
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("settings", [{}, {"scale": "minmax", "solver": "hals"}])
 def test_scikit_learns_checks(settings):
-    expected = {"check_clustering": "feeds standardised, hence negative, data"}
+    expected = {"check_clustering": "feeds standardized, hence negative, data"}
     results = check_estimator(
         WMNMF(**settings),
         expected_failed_checks={} if settings else expected,
@@ -259,7 +259,7 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_no_square_array_is_ever_made():
-    """40,000 observations, whose N×N array alone would take 13 GB, stay under 1 GiB."""
+    """40,000 samples, whose N×N array alone would take 13 GB, stay under 1 GiB."""
     code = (
         "import re, numpy as np, manyview as mv\n"
         "rng = np.random.default_rng(0)\n"
@@ -275,7 +275,7 @@ def test_no_square_array_is_ever_made():
     assert accuracy > 0.5
 
 
-# --- real data, and new observations -----------------------------------------------------------
+# --- real data, and new samples -----------------------------------------------------------
 
 
 def test_digits_and_the_order_of_the_ablations(digits):
@@ -317,7 +317,7 @@ def unclear_clusters():
 
 
 @pytest.mark.parametrize("regularizer", [None, "sparse", "graph"])
-def test_a_batch_is_labelled_as_it_would_be_predicted(regularizer):
+def test_a_batch_is_labeled_as_it_would_be_predicted(regularizer):
     data = unclear_clusters()
     halves = [{n: np.asarray(X)[i::2] for n, X in data.views.items()} for i in (0, 1)]
     model = WMNMF(4, regularizer=regularizer, random_state=0).partial_fit(halves[0])
@@ -361,7 +361,7 @@ def test_argmax_of_several_starts_is_refused():
 
 
 def test_fewer_distinct_observations_than_clusters():
-    with pytest.warns(UserWarning, match="only 1 distinct observations for n_clusters=3"):
+    with pytest.warns(UserWarning, match="only 1 distinct samples for n_clusters=3"):
         WMNMF(3, random_state=0).fit([np.ones((20, 3))] * 2)
 
 
@@ -506,7 +506,7 @@ def test_masks_meet_sentences():
     nowhere = [X.copy() for X in views]
     for X in nowhere:
         X[5] = np.nan
-    with pytest.warns(UserWarning, match=r"1 observations have no value in any view .*row 5"):
+    with pytest.warns(UserWarning, match=r"1 samples have no value in any view .*row 5"):
         assert WMNMF(3, missing="allow").fit(nowhere).labels_[5] == -1
     for scale in ("sum", "minmax", "standard", None):
         assert np.isfinite(WMNMF(3, missing="allow", scale=scale).fit(views).consensus_).all()

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from manyview.outcomes import survival
-from manyview.outcomes.endpoints import UnclearEvent, is_follow_up, read_events, recognise
+from manyview.outcomes.endpoints import UnclearEvent, is_follow_up, read_events, recognize
 
 TIME, DEAD = np.arange(1.0, 61.0), (np.arange(60) * 7 % 3 > 0).astype(int)
 LABELS = np.arange(60) % 2
@@ -76,10 +76,10 @@ def test_missing_events_stay_missing_however_the_event_is_named():
 
 
 def test_recognized_columns_with_an_unclear_event_are_not_used():
-    found = recognise({"os_months": [1, 2], "censored": [0, 1], "age": [3, 4]})
+    found = recognize({"os_months": [1, 2], "censored": [0, 1], "age": [3, 4]})
     assert found.doubt is not None and found.doubt.answers == ["censored=0", "censored=1"]
-    assert recognise({"os_months": [1, 2], "status": [0, 1], "censored": [0, 1]}).doubt is None
-    found = recognise({"os_months": [1, 2], "age": [3, 4]})
+    assert recognize({"os_months": [1, 2], "status": [0, 1], "censored": [0, 1]}).doubt is None
+    found = recognize({"os_months": [1, 2], "age": [3, 4]})
     assert found[:2] == (None, None) and "no event column was recognized" in found.note
 
 

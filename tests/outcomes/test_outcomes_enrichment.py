@@ -259,10 +259,10 @@ def test_ids_are_matched_and_those_left_out_are_told():
         (pd.Series([0, 1], ["a", "b"]), pd.DataFrame({"x": [1, 2]}, ["a", "a"]), "clinical has the id 'a'"),
         (pd.Series([0, 1], ["a", "a"]), {"x": [1, 2]}, "the id 'a' more than once"),
         (pd.Series([0, 1], ["a", None]), {"x": [1, 2]}, "row 1 of labels has no id"),
-        ([-1, None, math.nan], {"x": [1, 2, 3]}, "none of the 3 observations has a cluster"),
+        ([-1, None, math.nan], {"x": [1, 2, 3]}, "none of the 3 samples has a cluster"),
         (np.zeros((2, 2)), {"x": [1, 2]}, "must be 1-D"),
         ([[0], [1]], {"x": [1, 2]}, "entry 0 is a list"),
-        ("abc", {"x": [1, 2, 3]}, "must hold one value per observation"),
+        ("abc", {"x": [1, 2, 3]}, "must hold one value per sample"),
         ([0, 1], {}, "clinical has no columns"),
         (mv.RobustWMNMF(2), {"x": [1]}, "has no labels yet; call fit first"),
         ([0, 1], {"x": [1, 2], "y": [1]}, "differ in length"),
@@ -374,7 +374,7 @@ def test_any_cohort_gives_numbers_or_sentences(data, n):
     try:
         found = survival(labels, time, event, permutations=9)
     except ValueError as error:
-        assert "no observation has" in str(error)
+        assert "no sample has" in str(error)
         return
     assert np.isnan(found.p_value) or 0 < found.p_value <= 1
     assert not np.isnan(found.p_value) or any(
@@ -410,7 +410,7 @@ def test_events_are_read(values, expected):
         ([1, np.inf], [1, 0], "time: 1 entries are infinite"),
         (["a", "b"], [1, 0], "time: 2 entries are no numbers, such as 'a'"),
         (pd.date_range("2020-01-01", periods=2), [1, 0], "time: it holds dates"),
-        ([None, None], [1, 0], "no observation has a label, a time and an event"),
+        ([None, None], [1, 0], "no sample has a label, a time and an event"),
         ([1, 2, 3], [1, 0], "labels has 2 entries and time has 3"),
     ],
 )  # fmt: skip
@@ -439,11 +439,11 @@ def test_crosstab_tells_ties_missing_classes_and_ids_for_classes():
     found = crosstab([0, 0, 1, 1, 1, -1], ["a", "b", "a", None, "unknown", "a"])
     assert found.n == 3 and found.table["majority"].tolist() == ["a", "a"]
     text = " ".join(found.notes)
-    assert "equally common in: 0" in text and "2 observations without a class" in text
+    assert "equally common in: 0" in text and "2 samples without a class" in text
     assert "'unknown'" in text and "without a cluster" in text
     ids = crosstab(np.arange(300) % 2, [f"P{i}" for i in range(300)])
     assert any("or are they ids" in n for n in ids.notes) and len(str(ids)) < 1000
-    with pytest.raises(ValueError, match="no observation has both"):
+    with pytest.raises(ValueError, match="no sample has both"):
         crosstab([0, 1], [None, None])
 
 

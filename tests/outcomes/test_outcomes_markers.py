@@ -152,7 +152,7 @@ def test_ids_are_matched():
     mixed = markers(pd.Series(codes), {"a": numbered})  # by the numbers pandas gave
     np.testing.assert_array_equal(mixed.views[0].p_value, whole.views[0].p_value)
     part = markers(pd.Series(codes, ids), {"a": frame.iloc[5:]})
-    assert part.sizes.sum() == 40 and "5 labelled observations" in " ".join(part.notes)
+    assert part.sizes.sum() == 40 and "5 labeled samples" in " ".join(part.notes)
     with pytest.raises(ValueError, match="share no id"):
         markers(pd.Series(codes, range(100, 145)), {"a": frame})
     with pytest.raises(ValueError, match="labels has 3 entries and views has 45"):

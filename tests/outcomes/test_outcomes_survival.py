@@ -244,7 +244,7 @@ def test_no_event():
     found = survival([0, 0, 1, 1], [1, 2, 3, 4], [0, 0, 0, 0])
     assert np.isnan(found.p_value) and found.test.permutations == 0
     assert all(np.isnan(c.median) for c in found.curves) and "not reached" in repr(found)
-    assert told(found, "None of the 4 observations has an event", "no interval")
+    assert told(found, "None of the 4 samples has an event", "no interval")
     assert np.isnan(found.restricted_mean_error).all()
     assert (found.restricted_mean == found.horizon).all()
 
@@ -347,7 +347,7 @@ def test_left_out_observations_are_told_and_do_not_count():
     labels[0], labels[1], time[2], event[3] = -1, np.nan, np.nan, np.nan
     found = survival(labels, time, event, permutations=0)
     assert found.test == whole.test
-    assert told(found, "2 observations without a cluster", "2 observations without time or event")
+    assert told(found, "2 samples without a cluster", "2 samples without time or event")
 
 
 def test_a_cluster_without_any_time_is_left_out_and_told():
@@ -372,7 +372,7 @@ def test_covariates_that_cannot_serve_are_told():
     assert told(
         found, "'site' has one value", "'seen' is not used: it holds dates", "'noted' is not"
     )
-    assert told(found, "1 observation without a covariate", "without an event in the Cox model (2)")
+    assert told(found, "1 sample without a covariate", "without an event in the Cox model (2)")
 
 
 def test_coefficients_are_counted_once():

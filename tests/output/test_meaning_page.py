@@ -81,14 +81,14 @@ def test_the_panels_are_there_and_drawn(page):
     assert "t-SNE (perplexity" in page
 
 
-def test_every_colouring_shows_every_observation(page, run):
-    colour = """(async () => { const box = document.querySelector('.switch select'), found = [];
+def test_every_coloring_shows_every_observation(page, run):
+    color = """(async () => { const box = document.querySelector('.switch select'), found = [];
       const seen = name => [...document.querySelectorAll(`[data-name=map] ${name}`)];
       for (const option of box.options) { box.value = option.value; box.dispatchEvent(new Event('change'));
         found.push(seen('circle').filter(c => c.getAttribute('fill')
           && c.style.display !== 'none').length); }
       return JSON.stringify(found) })()"""
-    seen = visit(page, colour)
+    seen = visit(page, color)
     assert seen.errors == [] and set(json.loads(seen.value)) == {80}
 
 
@@ -240,8 +240,8 @@ def test_what_cannot_be_compared_after_the_fit_is_a_sentence():
     labels = np.array([0] * 5 + [-1] * 5)
     given = known([str(i) for i in range(10)], {"t": [None] * 5 + [1] * 5, "e": [1] * 10}, "t", "e")
     found = meaning(labels, [str(i) for i in range(10)], given)
-    assert "no observation has a label, a time and an event" in found.about["survival"]["problem"]
+    assert "no sample has a label, a time and an event" in found.about["survival"]["problem"]
     with pytest.raises(ValueError, match="event is given, name time"):
         known(["a"], {"e": [1]}, None, "e")
-    with pytest.raises(ValueError, match="has 2 rows for 3 observations"):
+    with pytest.raises(ValueError, match="has 2 rows for 3 samples"):
         known(["a", "b", "c"], {"x": [1, 2]})

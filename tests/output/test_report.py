@@ -149,7 +149,7 @@ def test_views_stay_apart_in_figures_whatever_they_are_called(names, tmp_path):
 
 
 def without_most_views():
-    """Three views of which some observations have one: 6 the first, 3 the third."""
+    """Three views of which some samples have one: 6 the first, 3 the third."""
     views = dict(zip(("rna", "protein", "counts"), blobs(n=60)[0], strict=True))
     views = {name: X.copy() for name, X in views.items()}
     views["counts"] = np.round(np.exp(1.6 * views["counts"]))

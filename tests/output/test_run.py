@@ -196,7 +196,7 @@ def test_a_full_folder_is_kept_unless_forced_and_then_only_the_run_is_replaced(t
         ({"ids": ["a"]}, "ids has 1 names for 60"),
         (
             {"views": [X[:30] for X in blobs()[0]]},
-            "30 observations, but the model was fitted on 60",
+            "30 samples, but the model was fitted on 60",
         ),
         ({"views": dict(zip("abc", blobs()[0], strict=True))}, r"\['a', 'b', 'c'\], but the model"),
     ],

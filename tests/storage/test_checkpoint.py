@@ -241,7 +241,7 @@ def test_a_generator_is_known_by_its_state(make, tmp_path):
 
 
 class Ridge:
-    """A regulariser of a user, of which nothing can be told."""
+    """A regularizer of a user, of which nothing can be told."""
 
     def __init__(self, c):
         self.c = c
@@ -261,7 +261,7 @@ class ToldRidge(Ridge):
     c: float
 
 
-def test_regularisers_of_users_are_told_apart_or_refused(tmp_path):
+def test_regularizers_of_users_are_told_apart_or_refused(tmp_path):
     def fit(regularizer, **params):
         return WMNMF(3, regularizer=regularizer, inner_iter=5, random_state=0, **params).fit(data())
 

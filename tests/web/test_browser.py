@@ -124,7 +124,7 @@ def test_the_digits_from_drop_to_archive(page):
     page.locator("#stages li").nth(1).wait_for(timeout=FIT)
     page.locator("iframe.report").wait_for(timeout=FIT)
     report = page.frame_locator("iframe.report")
-    assert report.get_by_role("heading", name="10 clusters among 200 observations").is_visible()
+    assert report.get_by_role("heading", name="10 clusters among 200 samples").is_visible()
     with page.expect_download() as coming:
         page.get_by_role("link", name="Download everything").click()
     archive = zipfile.ZipFile(io.BytesIO(Path(coming.value.path()).read_bytes()))
@@ -139,7 +139,7 @@ def turned(text):
     return "\n".join(",".join(column) for column in zip(*rows, strict=True))
 
 
-def labelled(text):
+def labeled(text):
     lines = text.splitlines()
     return "\n".join([lines[0].split(",")[0] + ",group", *(f"s{i},{i % 3}" for i in range(30))])
 
@@ -154,7 +154,7 @@ AWKWARD = {
     "ids written in two ways": (
         tables(("Mouse-{}", "mouse_{}")), "These ids are the same samples"),
     "a table that looks like classes": (
-        {"a.csv": GENES, "group.csv": labelled(LIPIDS)}, "is a view, use it"),
+        {"a.csv": GENES, "group.csv": labeled(LIPIDS)}, "is a view, use it"),
     "names that are markup": (
         {HOSTILE: GENES, "b.csv": LIPIDS}, None),
 }  # fmt: skip

@@ -46,7 +46,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
         return getattr(self, "n_clusters", None)
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Cluster the observations.
+        """Cluster the samples.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """The alternating directions of MLRSSC: one step of one view, and the loop over views.
 
-Every view's observations are written by each other, Xᵀ ≈ Xᵀ A (X is N×M), by copies of A that are
+Every view's samples are written by each other, Xᵀ ≈ Xᵀ A (X is N×M), by copies of A that are
 low-rank (C1), sparse with empty diagonal (C2) and near the other views (C3); the multipliers L2, L3
 and L4 make the copies agree, L1 makes the writing exact. Everything but X and L1 is N×N.
 

@@ -39,22 +39,22 @@ DESCRIPTIONS: dict[str, str] = {
     ),
     "ConcatSpectral": (
         "Spectral clustering with MATLAB's defaults on all views side by side, unscaled. Its poor "
-        "score is an artefact: on unscaled features the kernel exp(-d^2) underflows to 0 for all "
+        "score is an artifact: on unscaled features the kernel exp(-d^2) underflows to 0 for all "
         "pairs, or all but a few, so the graph is empty and nothing is clustered. See "
         "ConcatSpectral-z for the same idea on scaled features."
     ),
     "MultiNMF1": "Joint NMF of all views, pulled to their mean with weight 1/(number of views).",
     "MultiNMF2": "Joint NMF of all views, pulled to their mean with weight 0.01.",
     "P-MLRSSC": "Low-rank sparse subspace clustering, every pair of views drawn together.",
-    "C-MLRSSC": "Low-rank sparse subspace clustering, every view drawn to a common centre.",
+    "C-MLRSSC": "Low-rank sparse subspace clustering, every view drawn to a common center.",
     "P-KMLRSSC": "P-MLRSSC with a Gaussian kernel.",
     "C-KMLRSSC": "C-MLRSSC with a Gaussian kernel.",
-    "NMF-W1": "WM-NMF with equal observation weights: what these weights add is the difference.",
-    "NMF-W2": "WM-NMF with equal observation weights and no graph.",
-    "WM-NMF": "The paper's method: weights for views and observations, and a graph in each view.",
+    "NMF-W1": "WM-NMF with equal sample weights: what these weights add is the difference.",
+    "NMF-W2": "WM-NMF with equal sample weights and no graph.",
+    "WM-NMF": "The paper's method: weights for views and samples, and a graph in each view.",
     "ConcatSpectral-z": (
         "All views side by side, each feature as a z-score, then scikit-learn's spectral "
-        "clustering of the 10-nearest-neighbour graph. Simple, strong, and not in the paper."
+        "clustering of the 10-nearest-neighbor graph. Simple, strong, and not in the paper."
     ),
     "ConcatK-z": (
         "All views side by side, each feature as a z-score, then the best of 10 k-means starts. Not in "
@@ -64,14 +64,14 @@ DESCRIPTIONS: dict[str, str] = {
         "As ConcatSpectral-z, with each feature mapped to [0, 1] instead. Not in the paper."
     ),
     "SumOfGraphs": (
-        "Spectral clustering of the sum of the views' 10-nearest-neighbour graphs. Not in the paper."
+        "Spectral clustering of the sum of the views' 10-nearest-neighbor graphs. Not in the paper."
     ),
     "SNF": (
         "Similarity network fusion: the views' networks are diffused through each other, then "
         "clustered. Usual for omics; not in the paper."
     ),
     "NEMO": (
-        "Similarities relative to the nearest neighbours, averaged over the views, then clustered. "
+        "Similarities relative to the nearest neighbors, averaged over the views, then clustered. "
         "Usual for omics; not in the paper."
     ),
     "PIntMF": (
@@ -80,7 +80,7 @@ DESCRIPTIONS: dict[str, str] = {
     ),
     "ConcatLeiden": (
         "All views side by side, each feature as a z-score, then Leiden communities of the "
-        "10-nearest-neighbour graph, as many as asked for. Not in the paper."
+        "10-nearest-neighbor graph, as many as asked for. Not in the paper."
     ),
 }
 

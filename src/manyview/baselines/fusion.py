@@ -24,10 +24,10 @@ TRIAL = 400
 
 
 def similarity(squared: Array, n_neighbors: int, mu: float) -> Array:
-    """Gaussian similarities whose width follows the density around both observations.
+    """Gaussian similarities whose width follows the density around both samples.
 
     exp(−d²/2s²)/(√(2π) s) with d the squared distance, as the authors of SNF have it, and s = mu times
-    (the mean over both observations of their distance to their neighbours, twice, and d, once)/3.
+    (the mean over both samples of their distance to their neighbors, twice, and d, once)/3.
     """
     d = (squared + squared.T) / 2
     np.fill_diagonal(d, 0)
@@ -37,7 +37,7 @@ def similarity(squared: Array, n_neighbors: int, mu: float) -> Array:
 
 
 def _half_kept(W: Array) -> Array:
-    """Half of every row stays at its observation, the other half goes to the others; symmetric."""
+    """Half of every row stays at its sample, the other half goes to the others; symmetric."""
     others = W.sum(axis=1) - np.diag(W)
     P = W / (2 * np.where(others == 0, 1, others))[:, None]
     np.fill_diagonal(P, 0.5)
@@ -68,7 +68,7 @@ def _over_views(parts: list[Array], rows: list[Array]) -> tuple[Array, Array]:
 def fused_network(
     similarities: list[Array], n_neighbors: int, n_iter: int, rows: list[Array] | None = None
 ) -> Array:
-    """SNF: every view's network is diffused through the mean of the others', by its own neighbours.
+    """SNF: every view's network is diffused through the mean of the others', by its own neighbors.
 
     ``rows`` are the samples that each view has. The mean for a pair is over the views that have both
     samples; where no other view has them, the view's own network takes part.
@@ -164,7 +164,7 @@ class SNF(_Fusion):
     ----------
     n_clusters : int, default=8
     n_neighbors : int or None, default=20
-        Links of each observation. ``None``: a sixth of the observations.
+        Links of each sample. ``None``: a sixth of the samples.
     mu : float, default=0.5
         Width of the similarities.
     n_iter : int, default=20
@@ -206,9 +206,9 @@ class SNF(_Fusion):
 
 @dataclass(eq=False, repr=False)
 class NEMO(_Fusion):
-    """Neighbourhood based multi-omics clustering (Rappoport & Shamir).
+    """Neighborhood based multi-omics clustering (Rappoport & Shamir).
 
-    The similarity of two observations counts relative to that of their nearest neighbours, is averaged
+    The similarity of two samples counts relative to that of their nearest neighbors, is averaged
     over the views, and the graph is clustered. Simple and quick. Where views are missing, the mean is over
     the views that both samples have, as its authors have it.
 
@@ -216,7 +216,7 @@ class NEMO(_Fusion):
     ----------
     n_clusters : int, default=8
     n_neighbors : int, optional
-        ``None``: a sixth of the observations, as its authors have it.
+        ``None``: a sixth of the samples, as its authors have it.
     mu : float, default=0.5
         Width of the similarities.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"

@@ -33,7 +33,7 @@ ROWS = [StrOptions({"spectral", "njw"})]
 class KNNSpectral(ClusterMixin, BaseEstimator):
     """Spectral clustering of one matrix with the defaults of MATLAB's ``spectralcluster``.
 
-    A union k-nearest-neighbour graph weighted by exp(−(d/σ)²), the leading eigenvectors of its
+    A union k-nearest-neighbor graph weighted by exp(−(d/σ)²), the leading eigenvectors of its
     random-walk Laplacian, k-means on them. **Not a method to recommend on raw features**: with
     σ = 1 and distances above about 27 every weight underflows to 0 and the graph is empty. Rows
     without any edge are counted in ``n_isolated_``, share one place and do not stop the fit.
@@ -109,7 +109,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         n = X.shape[0]
         if self.n_clusters > n:
             raise ValueError(
-                f"n_clusters={self.n_clusters} is more than the number of observations "
+                f"n_clusters={self.n_clusters} is more than the number of samples "
                 f"(n_samples={n}); ask for fewer clusters"
             )
         k = self.n_neighbors or customary_neighbors(n)
@@ -123,7 +123,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
             self.labels_ = largest_first(labels)
         if self.n_isolated_:
             warn_user(
-                f"{self.n_isolated_} of {n} rows have no neighbour of nonzero weight: "
+                f"{self.n_isolated_} of {n} rows have no neighbor of nonzero weight: "
                 f"exp(-(d/{self.kernel_scale:g})^2) underflows at their distances. Scale the "
                 "features, or raise kernel_scale"
             )
@@ -137,7 +137,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
 
 @dataclass(eq=False, repr=False)
 class SumOfGraphs(Baseline):
-    """Spectral clustering of the sum of the views' nearest-neighbour graphs.
+    """Spectral clustering of the sum of the views' nearest-neighbor graphs.
 
     Each view votes on who is near whom; an edge weighs as much as there are views that have it. Where
     views are missing, it is the share of votes among the views that both samples have, times the number
@@ -147,7 +147,7 @@ class SumOfGraphs(Baseline):
     ----------
     n_clusters : int, default=8
     n_neighbors : int, default=10
-        Neighbours of an observation in each view.
+        Neighbors of a sample in each view.
     affinity : {"binary", "heat", "cosine"}, default="binary"
         Weight of an edge in its view.
     scale : {"minmax", "standard", "sum", "tfidf", "sqrt"} or None, default="minmax"
@@ -211,7 +211,7 @@ class SumOfGraphs(Baseline):
 
 @dataclass(eq=False, repr=False)
 class ConcatLeiden(Baseline):
-    """Leiden communities of the nearest-neighbour graph of all views side by side.
+    """Leiden communities of the nearest-neighbor graph of all views side by side.
 
     What single-cell work does with one view, on all of them. The algorithm knows no number of clusters:
     the resolution is halved and doubled until there are as many as asked for, or as nearly as it gets.

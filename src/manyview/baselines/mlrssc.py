@@ -1,4 +1,4 @@
-"""MLRSSC: observations write each other in every view, by low-rank and sparse coefficients that agree."""
+"""MLRSSC: samples write each other in every view, by low-rank and sparse coefficients that agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from manyview.labels import largest_first, spectral_from_graph
 from . import admm
 from ._base import COMMON, COUNT, NOT_NEGATIVE, POSITIVE, Baseline
 
-#: From this many observations on, a fit says first what it will cost.
+#: From this many samples on, a fit says first what it will cost.
 LARGE = 1000
 #: Iterations allowed where ``max_iter`` is None.
 MAX_ITER = {"pairwise": 300, "centroid": 100}
@@ -44,7 +44,7 @@ class CostWarning(UserWarning):
 class MLRSSC(Baseline):
     """Multi-view low-rank sparse subspace clustering (Brbić & Kopriva).
 
-    Every observation is written as a combination of the others in each view, Xᵀ ≈ XᵀC; C is asked
+    Every sample is written as a combination of the others in each view, Xᵀ ≈ XᵀC; C is asked
     to be of low rank (l1), sparse (l2) and alike in all views (l3)::
 
         Σ_s  l1 ‖C_s‖_* + l2 ‖C_s‖_1 + l3 · (disagreement)  [+ ½‖X_sᵀ − X_sᵀC_s‖²]
@@ -52,7 +52,7 @@ class MLRSSC(Baseline):
     where the disagreement is Σ_{t≠s} ‖C_s − C_t‖² ("pairwise") or ‖C_s − C*‖² ("centroid"), solved by
     ADMM; spectral clustering with unit rows of ``|C| + |C|ᵀ`` gives labels. **Everything is dense N×N**
     in float64, with a solve and a decomposition per view and iteration: see `estimate_cost`, which
-    a fit of 1000 or more observations also reports first. ADMM is deterministic; seeds only enter
+    a fit of 1000 or more samples also reports first. ADMM is deterministic; seeds only enter
     in k-means, so use `relabel` instead of fitting again.
 
     Parameters
@@ -196,7 +196,7 @@ class MLRSSC(Baseline):
         self.affinity_matrix_ = np.abs(outcome.C) + np.abs(outcome.C.T)
         if not self.affinity_matrix_.any():
             warn_user(
-                "MLRSSC found no observation to be a combination of others: its affinity is 0 "
+                "MLRSSC found no sample to be a combination of others: its affinity is 0 "
                 f"everywhere and its labels mean nothing. Lower mu={self.mu:g}, thr={self.thr:g} or "
                 "sparse; without a kernel, larger features do the same"
             )
@@ -236,7 +236,7 @@ class MLRSSC(Baseline):
         Parameters
         ----------
         n_samples : int
-            Observations.
+            Samples.
         n_views : int
             Views; their numbers of features matter little.
 
@@ -311,7 +311,7 @@ class MLRSSC(Baseline):
     def _announce(self, views: Views) -> None:
         cost = self.estimate_cost(views.n_samples, len(views))
         message = (
-            f"MLRSSC on {views.n_samples} observations in {len(views)} views will take about "
+            f"MLRSSC on {views.n_samples} samples in {len(views)} views will take about "
             f"{cost['bytes'] / 1e9:.1f} GB of memory and {cost['seconds_per_iteration']:.1f} s per "
             f"iteration: likely {duration(cost['seconds'])} ({cost['iterations']} iterations), at most "
             f"{duration(cost['seconds_at_most'])} ({cost['max_iter']})"

@@ -1,4 +1,4 @@
-"""MultiNMF: the views' factorisations pulled towards one consensus by a fixed weight."""
+"""MultiNMF: the views' factorizations pulled towards one consensus by a fixed weight."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ NEGLIGIBLE = 1e-150
 
 @dataclass(eq=False, repr=False)
 class MultiNMF(Baseline):
-    """Multi-view NMF by joint factorisation (Liu, Wang, Gao & Han).
+    """Multi-view NMF by joint factorization (Liu, Wang, Gao & Han).
 
-    Minimises, with the columns of every U_s summing to 1 and one weight a for all views::
+    Minimizes, with the columns of every U_s summing to 1 and one weight a for all views::
 
         Σ_s ‖X_s − V_s U_sᵀ‖² + a Σ_s ‖V_s − V*‖²
 
     and clusters the consensus V* by k-means. Missing views are left out of both sums. `WMNMF` is this
-    with learned weights, observation weights and a graph.
+    with learned weights, sample weights and a graph.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ class MultiNMF(Baseline):
     inner_iter : int, default=200
         Iterations per view and round.
     start_passes : int, default=3
-        Times the chain of starting factorisations goes through all views; each starts from the
+        Times the chain of starting factorizations goes through all views; each starts from the
         V of the one before.
     start_iter : int, default=200
-        Iterations of each starting factorisation.
+        Iterations of each starting factorization.
     max_redo : int, default=30
         A round that raises the objective is undone and repeated, towards the consensus it ended
         with. The fit ends after this many repetitions, where the original may go on for ever.
@@ -118,7 +118,7 @@ class MultiNMF(Baseline):
             n = views.n_samples
             Xs = [X if len(r) == n else X * (len(r) / n) for X, r in zip(Xs, rows, strict=True)]
         U, V = chained_starts(Xs, k, rng, self.start_passes, self.start_iter, rows)
-        joint = factorise(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo, rows)
+        joint = factorize(Xs, U, V, a, self.max_iter, self.inner_iter, self.max_redo, rows)
         self.labels_ = kmeans(joint.consensus, self.n_clusters, rng, self.n_init)
         tell_empty_clusters(self.labels_, self.n_clusters)
         self.consensus_ = joint.consensus
@@ -182,7 +182,7 @@ def nmf(X: Matrix, U: Array, V: Array, n_iter: int) -> tuple[Array, Array]:
 def pulled_nmf(
     X: Matrix, U: Array, V: Array, consensus: Array, a: float, n_iter: int
 ) -> tuple[Array, Array]:
-    """Minimise ‖X − VUᵀ‖² + a‖V − V*‖² over V then U, with unit column sums after every iteration."""
+    """Minimize ‖X − VUᵀ‖² + a‖V − V*‖² over V then U, with unit column sums after every iteration."""
     n, k = V.shape
     w2, one = np.ones((n, 1), dtype=V.dtype), np.ones(k, dtype=V.dtype)
     U, V = eq.rescale(U, V)
@@ -197,7 +197,7 @@ def pulled_nmf(
     return U, V
 
 
-def factorise(
+def factorize(
     Xs: list[Matrix],
     U: list[Array],
     V: list[Array],

@@ -27,7 +27,7 @@ SWEEPS = 50
 
 
 def descend(gram: Array, cross: Array, penalty: float, nonnegative: bool) -> Array:
-    """Minimise ½ tr(AᵀGA) − tr(CᵀA) + penalty Σ|A|, row after row of A (p, m); A ≥ 0 if asked.
+    """Minimize ½ tr(AᵀGA) − tr(CᵀA) + penalty Σ|A|, row after row of A (p, m); A ≥ 0 if asked.
 
     With G = WᵀW and C = WᵀX this is the lasso of every column of X on W.
     """
@@ -64,11 +64,11 @@ def chosen_penalty(X: Array, W: Array, folds: Array) -> float:
 
 @dataclass(eq=False, repr=False)
 class PIntMF(Baseline):
-    """Penalised integrative matrix factorisation (Pierre-Jean et al.).
+    """Penalized integrative matrix factorization (Pierre-Jean et al.).
 
     X_s ≈ W H_s with one W for all views, nonnegative, whose rows add up to 1, and H_s of any sign made
     sparse by a lasso. It starts from SNF and goes on until the clusters of W stay. The penalty of each
-    view is chosen by cross-validation over the observations. Two things differ from the R package: the
+    view is chosen by cross-validation over the samples. Two things differ from the R package: the
     profiles are not rounded, and W is found without the small ridge it adds. A missing view has no part
     in the row of W of its sample; the R package needs complete views.
 

@@ -19,7 +19,7 @@ from manyview.metrics import accuracy
 
 from ._base import SCALED, Baseline, concatenated, set_seeds
 
-#: Above this many observations the silhouette is taken on a random sample: its cost is quadratic.
+#: Above this many samples the silhouette is taken on a random sample: its cost is quadratic.
 SILHOUETTE_SAMPLE = 5000
 
 
@@ -102,7 +102,7 @@ class BestSingleView(_Wrapper):
         truth = None if y is None else class_codes(y, "y")
         if truth is not None and len(truth) != views.n_samples:
             raise ValueError(
-                f"y has {len(truth)} labels for {views.n_samples} observations; give one each, or none"
+                f"y has {len(truth)} labels for {views.n_samples} samples; give one each, or none"
             )
         rng = generator(self.random_state)
         self.estimators_, self.view_scores_, labels = {}, {}, {}

@@ -1,6 +1,6 @@
 """Data to try the methods on: generators and two shipped datasets; missing views and splits for benchmarks.
 
-Every generator and loader returns a `Dataset`: `views` (name to matrix, observations in rows), `labels`,
+Every generator and loader returns a `Dataset`: `views` (name to matrix, samples in rows), `labels`,
 `description`, and names of features and samples where they are known.
 """
 

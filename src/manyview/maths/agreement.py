@@ -1,4 +1,4 @@
-"""What the views say about each other, as formulas: view weights α, observation weights w, graphs' weights.
+"""What the views say about each other, as formulas: view weights α, sample weights w, graphs' weights.
 
 All are in closed form; nothing here iterates, so nothing collapses. `manyview.fuse` measures
 the distances that go in.
@@ -17,19 +17,19 @@ from scipy.stats import rankdata
 from manyview._arrays import like, namespace
 from manyview._types import Array, storable
 
-#: Neighbours in a view's graph, and in the graphs whose mean is the fused one.
+#: Neighbors in a view's graph, and in the graphs whose mean is the fused one.
 NEIGHBORS, SCALES = 10, (5, 10, 20)
-#: Below this many observations neighbourhoods shrink with their number.
+#: Below this many samples neighborhoods shrink with their number.
 FEW_OBSERVATIONS = 60
 #: Eigenvectors per cluster in each diffusion map.
 VECTORS = 3
-#: Pairs of observations drawn at random.
+#: Pairs of samples drawn at random.
 RANDOM_PAIRS = 20_000
 #: A contrast this many times its standard error counts by half; chance alone reaches one or two.
 STANDARD_ERRORS = 2.0
 #: Views as redundant as this are told to the user: they repeat each other.
 REPEATED = 0.95
-#: An observation as well supported as this share of all has weight 1.
+#: A sample as well supported as this share of all has weight 1.
 FULL_SUPPORT = 0.9
 
 
@@ -65,14 +65,14 @@ class Agreement:
 
 
 def in_proportion(k: int, n: int) -> int:
-    """k neighbours, fewer where there are few observations: 20 of 24 others would be everybody."""
+    """k neighbors, fewer where there are few samples: 20 of 24 others would be everybody."""
     return max(2, min(k, round(k * n / FEW_OBSERVATIONS)))
 
 
 def self_tuned(
     indices: Array, d: Array, n: int, rows: Array | None = None, mass: Array | None = None
 ) -> Array:
-    """Weights exp(−d_ij/(σ_i σ_j)) of neighbour lists, σ_i² the distance to the last neighbour listed.
+    """Weights exp(−d_ij/(σ_i σ_j)) of neighbor lists, σ_i² the distance to the last neighbor listed.
 
     The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
@@ -119,7 +119,7 @@ def mean_contrasts(rows: Array, mass: Array | None = None) -> tuple[Array, Array
 
 
 def random_pairs(n: int, seed: int) -> tuple[Array, Array]:
-    """Pairs of n observations at random, all of them if they are few."""
+    """Pairs of n samples at random, all of them if they are few."""
     if n * (n - 1) // 2 <= RANDOM_PAIRS:
         return np.triu_indices(n, 1)
     i, j = np.random.default_rng(seed).integers(n, size=(2, RANDOM_PAIRS))
@@ -318,9 +318,9 @@ def weigh(g: Array, level: float) -> Array:
 
 
 def reliance(alpha: Array, w: Array, described: Array) -> Array:
-    """Which view each observation relies on: α_s w_is, normalised over views (N×n_views).
+    """Which view each sample relies on: α_s w_is, normalized over views (N×n_views).
 
-    An observation relies only on views that describe it, and wholly on one that alone does. Where all
+    A sample relies only on views that describe it, and wholly on one that alone does. Where all
     of these have no weight, it relies on them by α, and if that is 0 too, alike. One that no view
     describes has zeros.
     """

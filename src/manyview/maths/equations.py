@@ -1,7 +1,7 @@
 """The mathematics of weighted multi-view NMF: every formula, and nothing else.
 
-Observations are rows. For view s: X (N×M) ≈ V Uᵀ with U (M×K) and V (N×K) nonnegative, Q = Diag(q),
-q = column sums of U, consensus V* (N×K), view weights α (sum 1), observation weights w (rows sum 1)::
+Samples are rows. For view s: X (N×M) ≈ V Uᵀ with U (M×K) and V (N×K) nonnegative, Q = Diag(q),
+q = column sums of U, consensus V* (N×K), view weights α (sum 1), sample weights w (rows sum 1)::
 
     O = Σ_s ‖Diag(w_s)(X_s − V_s U_sᵀ)‖²  +  Σ_s α_s^p ‖V_s Q_s − V*‖²  +  β Σ_s g(V_s)
 
@@ -162,7 +162,7 @@ def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
 def sample_weights(residuals: Array) -> Array:
     """w minimizing Σ_s w_is² r_is with Σ_s w_is = 1: w_is ∝ 1/r_is (N×n_v).
 
-    Where some r_is = 0, those views share the observation equally.
+    Where some r_is = 0, those views share the sample equally.
     """
     xp = namespace(residuals)
     smallest = xp.amin(residuals, axis=1, keepdims=True)
@@ -245,10 +245,10 @@ def spread(x_sq: Array, mean: Array) -> float:
     return tau if tau > 1e-12 * max(1e-300, float(x_sq.max()) if len(x_sq) else 0.0) else 1.0
 
 
-def cluster_distances(P: Array, centres: Array) -> Array:
+def cluster_distances(P: Array, centers: Array) -> Array:
     """‖p_i − c_k‖² (N×K)."""
-    own, theirs = (namespace(rows).einsum("ik,ik->i", rows, rows) for rows in (P, centres))
-    squared = P @ centres.T
+    own, theirs = (namespace(rows).einsum("ik,ik->i", rows, rows) for rows in (P, centers))
+    squared = P @ centers.T
     squared *= -2
     squared += own[:, None]
     squared += theirs
@@ -261,20 +261,20 @@ SHARPNESS = 5.0
 
 
 def cluster_confidence(
-    P: Array, labels: Array, centres: Array, widths: Array, sharpness: float = SHARPNESS
+    P: Array, labels: Array, centers: Array, widths: Array, sharpness: float = SHARPNESS
 ) -> Array:
     """Probability of each cluster (N×K): the mean over halves b of the data of
 
         exp(−κ‖p_i − c_k^b‖²/σ_b²), κ the sharpness, normalized over clusters k,
 
-    with the centers c^b (K×dim) of the clusters in the half and σ_b² its mean distance to the own centre.
+    with the centers c^b (K×dim) of the clusters in the half and σ_b² its mean distance to the own center.
     The row is then moved to the nearest one in which the label has the largest entry.
     """
-    sure = np.zeros((len(P), centres.shape[1]))
-    for c, width in zip(centres, widths, strict=True):
+    sure = np.zeros((len(P), centers.shape[1]))
+    for c, width in zip(centers, widths, strict=True):
         d = cluster_distances(P, c)
         shares = np.exp(-sharpness * (d - d.min(axis=1, keepdims=True)) / width)
-        sure = sure + shares / (len(centres) * shares.sum(axis=1, keepdims=True))
+        sure = sure + shares / (len(centers) * shares.sum(axis=1, keepdims=True))
     rows, K = np.arange(len(P)), sure.shape[1]
     own = sure[rows, labels]
     sure[rows, labels] = np.inf
@@ -288,7 +288,7 @@ def cluster_confidence(
     return sure / sure.sum(axis=1, keepdims=True)
 
 
-def cluster_centres(P: Array, consensus: Array) -> Array:
+def cluster_centers(P: Array, consensus: Array) -> Array:
     """c_k = V*-weighted mean of the rows of P (K×dim)."""
     total = consensus.sum(axis=0)
     return row_sums(consensus, P) / namespace(total).where(total > 1e-12, total, 1)[:, None]
@@ -299,7 +299,7 @@ def simplex_consensus(
 ) -> Array:
     """v*_i = simplex projection of B_i/c̄_i − β/(2λc̄_i)·‖p_i − c_k‖², B_i = Σ_s α_s w_is v_i^s.
 
-    c̄_i = Σ_s α_s w_is; an observation no view speaks for goes to its nearest centre.
+    c̄_i = Σ_s α_s w_is; a sample no view speaks for goes to its nearest center.
     """
     xp = namespace(distances)
     c = sum(float(a) * w[:, s : s + 1] for s, a in enumerate(alpha))
@@ -315,7 +315,7 @@ def simplex_consensus(
 
 
 def nearest_corner(distances: Array) -> Array:
-    """1 for the nearest centre (the first of several), 0 for the others."""
+    """1 for the nearest center (the first of several), 0 for the others."""
     corners = one_hot(distances.argmin(axis=1), distances.shape[1])
     return converted(corners, distances.dtype)
 

@@ -1,4 +1,4 @@
-"""Links, similarities and distances between observations as coordinates of the observations."""
+"""Links, similarities and distances between samples as coordinates of the samples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._types import Array, Matrix
 
-#: Up to this many observations all principal coordinates are found; of more, `LEADING` ones.
+#: Up to this many samples all principal coordinates are found; of more, `LEADING` ones.
 ALL_COORDINATES, LEADING = 1000, 256
 #: Eigenvalues below this share of the largest are rounding errors.
 NEGLIGIBLE = 1e-10
@@ -19,16 +19,16 @@ DENSE_SHARE = 0.1
 
 
 def own_links(A: sp.csr_array) -> Array:
-    """How much an observation is linked to itself: the mean weight of its links, 0 without any.
+    """How much a sample is linked to itself: the mean weight of its links, 0 without any.
 
-    So an observation counts as one of its own neighbors, whatever the unit of the weights.
+    So a sample counts as one of its own neighbors, whatever the unit of the weights.
     """
     degrees, counts = np.ravel(A.sum(axis=1)), np.diff(A.indptr)
     return np.divide(degrees, counts, out=np.zeros(len(degrees)), where=counts > 0)
 
 
 def discounts(A: sp.csr_array) -> Array:
-    """1/√d_j of every observation, d_j the sum of its links: to share a hub tells little.
+    """1/√d_j of every sample, d_j the sum of its links: to share a hub tells little.
 
     In units of the largest sum: weights times a constant give the same numbers.
     """
@@ -37,7 +37,7 @@ def discounts(A: sp.csr_array) -> Array:
     return np.divide(largest, degrees, out=np.zeros(len(degrees)), where=degrees > 0) ** 0.5
 
 
-def closed_neighbourhoods(A: Matrix, discount: Array) -> Matrix:
+def closed_neighborhoods(A: Matrix, discount: Array) -> Matrix:
     """z_i = a_ij/√d_j with rows of unit length; ``A`` has own links, if it has rows of its own."""
     Z = sp.csr_array(sp.csr_array(A).multiply(discount[None]))
     Z = sp.csr_array(normalize(Z))
@@ -52,17 +52,17 @@ def squared_from_kernel(S: Array, own_rows: Array, own_columns: Array) -> Array:
 def principal_coordinates(squared: Array, rng: np.random.Generator) -> tuple[Array, Array, Array]:
     """Coordinates whose squared distances are ``squared``, as a map of rows of squared distances.
 
-    With J the centring matrix and −½ J D² J = V Λ Vᵀ, coordinates are V Λ^½ R, R a random rotation:
+    With J the centering matrix and −½ J D² J = V Λ Vᵀ, coordinates are V Λ^½ R, R a random rotation:
     random halves of them are to distances what random halves of the features are to a table. Returns
     the map G, the column means of D² and the origin: rows z = origin − ½ (d² − means) G.
     """
     means = squared.mean(axis=0)
-    centred = -0.5 * (squared - means - means[:, None] + means.mean())
-    n = len(centred)
+    centered = -0.5 * (squared - means - means[:, None] + means.mean())
+    n = len(centered)
     if n <= ALL_COORDINATES:
-        values, vectors = eigh(centred)
+        values, vectors = eigh(centered)
     else:
-        values, vectors = eigsh(centred, LEADING, which="LA", v0=rng.random(n) + 0.1)
+        values, vectors = eigsh(centered, LEADING, which="LA", v0=rng.random(n) + 0.1)
     kept = values > NEGLIGIBLE * max(values.max(initial=0), np.finfo(float).tiny)
     if not kept.any():
         return np.zeros((n, 1)), means, np.zeros(1)

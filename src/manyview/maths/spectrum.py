@@ -98,10 +98,10 @@ def _iterated(
 ) -> tuple[Array, Array]:
     cut = 0.5
     for _ in range(max_rounds):
-        centre, half = (cut - 1) / 2, (cut + 1) / 2
-        before, now = Y, step(Y, Y, 1 / half, -centre / half, 0)
+        center, half = (cut - 1) / 2, (cut + 1) / 2
+        before, now = Y, step(Y, Y, 1 / half, -center / half, 0)
         for _ in range(degree - 1):
-            before, now = now, step(now, before, 2 / half, -2 * centre / half, -1)
+            before, now = now, step(now, before, 2 / half, -2 * center / half, -1)
         Y = _orthonormal(now)
         SY = step(Y, Y, 1, 0, 0)
         values, turn = np.linalg.eigh(on_host(Y.T @ SY).astype(float, copy=False))

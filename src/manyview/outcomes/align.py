@@ -148,11 +148,11 @@ def _series(name: str, values: Any) -> Any:
     """A column as objects; what a pandas categorical says about its levels is kept."""
     pd, shape = pandas(), getattr(values, "shape", None)
     if shape is not None and len(shape) != 1:
-        raise ValueError(f"{name} must be 1-D, one value per observation, but has shape {shape}")
+        raise ValueError(f"{name} must be 1-D, one value per sample, but has shape {shape}")
     column = isinstance(values, Iterable) or hasattr(values, "__array__")
     if isinstance(values, str | bytes) or not column:
         raise ValueError(
-            f"{name} must hold one value per observation, but is of type {type(values).__name__}"
+            f"{name} must hold one value per sample, but is of type {type(values).__name__}"
         )
     if isinstance(values, set | frozenset):
         raise ValueError(f"{name} is a set, which has no order; pass a list")
@@ -172,7 +172,7 @@ def check_unique(name: str, ids: list[Any] | None) -> None:
     if (twice := known.duplicated()).any():
         raise ValueError(
             f"{name} has the id {quoted(known[twice.argmax()])} more than once; ids must be unique: "
-            "keep one row for each observation"
+            "keep one row for each sample"
         )
 
 
@@ -192,16 +192,16 @@ class Clustering(Protocol):
 
 
 class Groups(NamedTuple):
-    """Clusters of the observations that have one.
+    """Clusters of the samples that have one.
 
     Attributes
     ----------
     codes : ndarray (n,)
-        Cluster of every observation, an index into ``names``; −1 where it has none of them.
+        Cluster of every sample, an index into ``names``; −1 where it has none of them.
     names : tuple
         The clusters as the user calls them, in order.
     rows : ndarray (n,)
-        Positions of the observations among those given.
+        Positions of the samples among those given.
     """
 
     codes: Array
@@ -213,7 +213,7 @@ class Groups(NamedTuple):
         return np.bincount(self.codes[self.codes >= 0], minlength=len(self.names))
 
     def only(self, keep: Array) -> Groups:
-        """Return the groups of the observations marked in ``keep``; every name stays."""
+        """Return the groups of the samples marked in ``keep``; every name stays."""
         return Groups(self.codes[keep], self.names, self.rows[keep])
 
     def without_empty(self) -> Groups:
@@ -225,7 +225,7 @@ class Groups(NamedTuple):
 class Matched(NamedTuple):
     """Labels, and other tables in the order of the labels; notes say what was left out.
 
-    ``present[k]`` marks the observations that occur in ``tables[k]``; its rows are missing elsewhere.
+    ``present[k]`` marks the samples that occur in ``tables[k]``; its rows are missing elsewhere.
     """
 
     groups: Groups
@@ -257,7 +257,7 @@ def match(labels: Any, others: Sequence[Table], ids: Any = None) -> Matched:
         matched.tables.append(other.columns.reindex(here))
         matched.present.append(here >= 0)
         if (here < 0).any():
-            lacking = counted(int((here < 0).sum()), "labelled observation")
+            lacking = counted(int((here < 0).sum()), "labeled sample")
             notes.append(f"Absent from {other.name}: {lacking}.")
     return matched
 
@@ -280,11 +280,11 @@ def _rows(n: int, ids: list[Any] | None, other: Table, notes: list[str]) -> Arra
     if not shared:
         raise ValueError(
             f"labels and {other.name} share no id: labels has {ids[0]!r}, {other.name} has "
-            f"{other.ids[0]!r}; give one observation one id everywhere, as text or as a number"
+            f"{other.ids[0]!r}; give one sample one id everywhere, as text or as a number"
         )
     if shared < other.n:
-        unlabelled = counted(other.n - shared, "row")
-        notes.append(f"Left out: {unlabelled} of {other.name} without a label.")
+        unlabeled = counted(other.n - shared, "row")
+        notes.append(f"Left out: {unlabeled} of {other.name} without a label.")
     return rows
 
 
@@ -311,16 +311,16 @@ def read_labels(labels: Any, ids: Any = None) -> Table:
 
 
 def read_groups(values: list[Any], notes: list[str]) -> Groups:
-    """Number the clusters in their natural order; leave out observations without one."""
+    """Number the clusters in their natural order; leave out samples without one."""
     for i, value in enumerate(values):
         if isinstance(value, NESTED):
             raise ValueError(
-                f"labels must be 1-D, one per observation, but entry {i} is a {type(value).__name__}"
+                f"labels must be 1-D, one per sample, but entry {i} is a {type(value).__name__}"
             )
-    kept = [i for i, value in enumerate(values) if not _is_unlabelled(value)]
+    kept = [i for i, value in enumerate(values) if not _is_unlabeled(value)]
     if not kept:
         raise ValueError(
-            f"none of the {len(values)} observations has a cluster (all labels are −1 or missing); "
+            f"none of the {len(values)} samples has a cluster (all labels are −1 or missing); "
             "pass the labels of a clustering"
         )
     if len(kept) < len(values):
@@ -329,7 +329,7 @@ def read_groups(values: list[Any], notes: list[str]) -> Groups:
     codes, names = coded([values[i] for i in kept])
     if len(names) > max(50, len(kept) // 2):
         raise ValueError(
-            f"labels has {len(names)} different values for {len(kept)} observations "
+            f"labels has {len(names)} different values for {len(kept)} samples "
             f"(the first is {quoted(names[0])}); these are no clusters: pass one label per cluster"
         )
     return Groups(codes, names, np.array(kept, dtype=np.intp))
@@ -350,7 +350,7 @@ def coded(values: Sequence[Any]) -> tuple[Array, tuple[Any, ...]]:
     return places(values, names), names
 
 
-def _is_unlabelled(value: Any) -> bool:
+def _is_unlabeled(value: Any) -> bool:
     if isinstance(value, str):
         return value.strip() in ("", "-1")
     return is_missing(value) or (

@@ -5,7 +5,7 @@ draw from its values. What that says of the sum of their ranks depends on all ti
 the cluster: with 995 zeros among 1000 values the sum follows the few others, and no normal curve.
 
 Ranks are put on an even grid: as fine as `STEPS` allows, and as coarse as the largest step between
-neighboring ranks. A value that most observations share is then one point of the grid, and the sum
+neighboring ranks. A value that most samples share is then one point of the grid, and the sum
 moves on a lattice. Its distribution is hypergeometric on two points, is counted for small clusters,
 and otherwise comes from a double saddlepoint approximation on the lattice (Skovgaard 1987). Above
 p = 0.001 that falls short of the exact p-value by `SHORT` at most, and is raised by so much; further
@@ -23,7 +23,7 @@ from scipy.stats import false_discovery_control, norm
 
 from manyview._types import Array
 
-#: Permutations by default, for this many observations at most; fewer for more of them.
+#: Permutations by default, for this many samples at most; fewer for more of them.
 PERMUTATIONS, FULL_UP_TO = 9_999, 5_000
 #: Permutations are never fewer than this by themselves.
 LEAST = 499
@@ -32,7 +32,7 @@ ENOUGH = 25
 
 
 def rounds(permutations: int | None, n: int) -> int:
-    """Return how many permutations to draw for ``n`` observations."""
+    """Return how many permutations to draw for ``n`` samples."""
     if permutations is None:
         return max(LEAST, min(PERMUTATIONS, PERMUTATIONS * FULL_UP_TO // max(n, 1)))
     if isinstance(permutations, bool) or int(permutations) != permutations or permutations < 0:

@@ -260,7 +260,7 @@ class Term(NamedTuple):
 
 
 def design_of(columns: Sequence[Column], n: int) -> tuple[list[Term], Array]:
-    """Terms and columns of a linear model of ``n`` observations.
+    """Terms and columns of a linear model of ``n`` samples.
 
     Numbers and ordered levels are in units of their deviation, missing ones at the mean; a category has
     a column for each level but the commonest, and one where it is missing.

@@ -87,7 +87,7 @@ class Endpoint(NamedTuple):
     doubt: UnclearEvent | None = None
 
 
-def recognise(columns: Mapping[str, Sequence[Any]]) -> Endpoint:
+def recognize(columns: Mapping[str, Sequence[Any]]) -> Endpoint:
     """Find the columns of overall survival by their headings, and see whether the event can be read.
 
     Both are needed, and each must be the only one of its kind; otherwise nothing is guessed.

@@ -318,7 +318,7 @@ def enrichment(
     Parameters
     ----------
     labels : array-like, pandas Series, dict of id → label, or fitted model
-        One label per observation; −1, None and NaN are left out.
+        One label per sample; −1, None and NaN are left out.
     clinical : DataFrame (pandas or polars) or dict of columns
         Missing values are left out column by column. Texts such as "NA", "unknown" or
         "[Not Available]" count as missing.
@@ -359,7 +359,7 @@ def enrichment(
     here = matched.present[0]
     groups = matched.groups.only(here)
     rng = np.random.default_rng(random_state)
-    draws = rounds(permutations, 1)  # tables are drawn as fast for any number of observations
+    draws = rounds(permutations, 1)  # tables are drawn as fast for any number of samples
     rows, cells, summary, codes = [], [], [], []
     for name, data in matched.tables[0].items():
         levels = None if name in (kinds or {}) else read_levels(name, data)
@@ -496,7 +496,7 @@ class Crosstab:
     clusters, classes : tuple
     counts : ndarray (clusters, classes)
     ari, nmi : float
-        Adjusted Rand index and normalised mutual information of the two partitions.
+        Adjusted Rand index and normalized mutual information of the two partitions.
     table : DataFrame
         One row per cluster, one column per class, then the size of the cluster, its commonest class
         (of several equally common ones the first) and the share of that.
@@ -513,7 +513,7 @@ class Crosstab:
 
     @property
     def n(self) -> int:
-        """Observations with a cluster and a class."""
+        """Samples with a cluster and a class."""
         return int(self.counts.sum())
 
     @property
@@ -523,7 +523,7 @@ class Crosstab:
 
     def __repr__(self) -> str:
         head = (
-            f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} observations: "
+            f"{len(self.clusters)} clusters by {len(self.classes)} classes of {self.n} samples: "
             f"ARI {self.ari:.3f}, NMI {self.nmi:.3f}"
         )
         few = ["cluster", "n", "majority", "majority_share"]
@@ -537,9 +537,9 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     Parameters
     ----------
     labels : array-like, pandas Series, dict of id → label, or fitted model
-        One label per observation; −1, None and NaN are left out.
+        One label per sample; −1, None and NaN are left out.
     classes : array-like or Series
-        The known class of every observation; missing ones are left out.
+        The known class of every sample; missing ones are left out.
     ids : sequence, optional
         Ids of the labels. Where labels and classes have ids they are matched by them, otherwise by
         position.
@@ -552,7 +552,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     --------
     >>> from manyview.outcomes import crosstab
     >>> crosstab([0, 0, 0, 1, 1], ["LumA", "LumA", "Basal", "Basal", "Basal"])
-    2 clusters by 2 classes of 5 observations: ARI 0.167, NMI 0.433
+    2 clusters by 2 classes of 5 samples: ARI 0.167, NMI 0.433
      cluster  Basal  LumA  n majority  majority_share
            0      1     2  3     LumA           0.667
            1      2     0  2    Basal               1
@@ -562,11 +562,11 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     values = [v.strip() if isinstance(v, str) else v for v in as_list(matched.tables[0].iloc[:, 0])]
     for v in values:
         if isinstance(v, NESTED):
-            raise ValueError(f"classes must hold one class per observation, but holds {quoted(v)}")
+            raise ValueError(f"classes must hold one class per sample, but holds {quoted(v)}")
     known = np.array([not stands_for_missing(v) for v in values], dtype=bool)
     there = [v for v, here in zip(values, known.tolist(), strict=True) if here]
     if not there:
-        raise ValueError("no observation has both a cluster and a class; nothing can be counted")
+        raise ValueError("no sample has both a cluster and a class; nothing can be counted")
     if len(there) < len(values):
         missing = counted(len(values) - len(there), "observation")
         words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
@@ -574,9 +574,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
         notes.append(f"Left out: {missing} without a class{such}.")
     codes, names = coded(there)
     if len(names) > MANY_CLASSES:
-        notes.append(
-            f"There are {len(names)} classes of {len(there)} observations: or are they ids?"
-        )
+        notes.append(f"There are {len(names)} classes of {len(there)} samples: or are they ids?")
     groups = matched.groups.only(known).without_empty()
     counts = counted_pairs(groups.codes, codes, len(groups.names), len(names))
     most, sizes = counts.max(axis=1), counts.sum(axis=1)

@@ -86,9 +86,9 @@ def rank_tests(X: Matrix, codes: Array, k: int) -> FeatureTests:
 def _of_sorted(
     feature: Array, values: Array, cell: Array, weight: Array, n: Array, n_in: Array
 ) -> FeatureTests:
-    """Tests of sorted entries: feature, value, cluster, and how many observations an entry stands for.
+    """Tests of sorted entries: feature, value, cluster, and how many samples an entry stands for.
 
-    ``n`` are the observations of each feature, ``n_in`` those of each feature and cluster. Members that
+    ``n`` are the samples of each feature, ``n_in`` those of each feature and cluster. Members that
     no entry has are zeros.
     """
     m, k = n_in.shape
@@ -309,16 +309,16 @@ def markers(
 ) -> Markers:
     """Find the features that set each cluster apart, in every view.
 
-    Every cluster is compared with all other observations. Binary features (mutations), and those
-    with one value in most observations, are tested by Fisher's exact test; others by ranks
+    Every cluster is compared with all other samples. Binary features (mutations), and those
+    with one value in most samples, are tested by Fisher's exact test; others by ranks
     (Mann–Whitney; p-values from the distribution of the rank sum over shuffled labels, with all its
-    ties), counts after division by the observation's total. q-values are Benjamini–Hochberg over all
+    ties), counts after division by the sample's total. q-values are Benjamini–Hochberg over all
     features and clusters of a view.
 
     The same data found the clusters: features differ because clusters were made to differ in
     them, and p-values only describe. ``leave_view_out=True`` refits the model without each view in
     turn and tests that view on the clusters of the others, which makes its p-values honest unless
-    another view repeats it (splitting the observations would not; thinning of counts is not done).
+    another view repeats it (splitting the samples would not; thinning of counts is not done).
 
     Parameters
     ----------
@@ -358,7 +358,7 @@ def tested_markers(
     kinds: Mapping[str, str] | None = None,
     without: Without | None = None,
 ) -> Markers:
-    """The same, with ``without`` to say how observations cluster without a view."""
+    """The same, with ``without`` to say how samples cluster without a view."""
     split = labels.get_params().get("views") if isinstance(labels, BaseEstimator) else None
     given = as_views(views, split, allow_negative=True, allow_missing=True, caller="markers")
     unknown = [name for name in kinds or {} if name not in given.names]
@@ -390,7 +390,7 @@ def tested_markers(
 
 
 def groups_of_views(labels: Any, views: Views, ids: Any, notes: list[str]) -> tuple[Groups, Array]:
-    """Return the clusters and the row of the views for each of their observations."""
+    """Return the clusters and the row of the views for each of their samples."""
     rows_of_views = None if views.sample_names is None else views.sample_names.tolist()
     numbers = pandas().DataFrame({"row": np.arange(views.n_samples)})
     matched = match(labels, [Table("views", numbers, rows_of_views)], ids)
@@ -445,7 +445,7 @@ def _of_view(
 
 
 def per_total(X: Matrix) -> Matrix:
-    """Counts per observation, scaled to the median total: deep sequencing marks no cluster."""
+    """Counts per sample, scaled to the median total: deep sequencing marks no cluster."""
     totals = np.asarray(np.nansum(X, axis=1) if not sp.issparse(X) else X.sum(axis=1)).ravel()
     middle = np.median(totals[totals > 0]) if (totals > 0).any() else 1.0
     factor = np.divide(middle, totals, out=np.zeros(len(totals)), where=totals > 0)

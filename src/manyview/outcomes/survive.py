@@ -77,7 +77,7 @@ class Curve:
         return float(self.time[-1])
 
     def at(self, times: Any) -> Array:
-        """Return S at ``times``; NaN after the last observation unless the curve is at 0 by then."""
+        """Return S at ``times``; NaN after the last sample unless the curve is at 0 by then."""
         times = np.asarray(times, dtype=float)
         values = self.survival[np.searchsorted(self.time, times, side="right") - 1]
         return np.where((times > self.last) & (self.survival[-1] > 0), np.nan, values)
@@ -174,8 +174,8 @@ class LogRank(NamedTuple):
 class _Events:
     """What of times and events stays the same however labels are permuted.
 
-    Observations are ordered by falling time, so that those at risk at an event time come first.
-    ``risk`` is the hazard of every observation, in any unit; None: all the same.
+    Samples are ordered by falling time, so that those at risk at an event time come first.
+    ``risk`` is the hazard of every sample, in any unit; None: all the same.
     """
 
     def __init__(self, time: Array, event: Array, risk: Array | None = None):
@@ -297,7 +297,7 @@ class Cox:
     covariates : tuple of str
         Terms of the model in addition to the clusters.
     n, n_events : int
-        Observations complete in the covariates, and their events.
+        Samples complete in the covariates, and their events.
     """
 
     table: Any
@@ -657,11 +657,11 @@ def survival(
     Parameters
     ----------
     labels : array-like, pandas Series, dict of id → label, or fitted model
-        One label per observation; −1, None and NaN are left out.
+        One label per sample; −1, None and NaN are left out.
     time : array-like or Series
-        Time until the event or the end of observation, 0 or more. NaN is left out.
+        Time until the event or the end of sample, 0 or more. NaN is left out.
     event : array-like or Series
-        1 where the event happened, 0 where observation ended before (censored). True and False, and
+        1 where the event happened, 0 where sample ended before (censored). True and False, and
         words such as "dead" and "alive", are read too. The name of a Series matters: "alive" is read
         the other way round, and 0 and 1 named "censored" or "vital_status" are refused, since both
         codings are common.
@@ -685,7 +685,7 @@ def survival(
         Clusters with fewer members get a curve and no test. A test of all clusters remains right
         with tiny ones among them, but sees less.
     permutations : int, optional
-        By default 9,999, fewer (at least 499) for more than 5,000 observations; 0: asymptotic
+        By default 9,999, fewer (at least 499) for more than 5,000 samples; 0: asymptotic
         p-values only.
     random_state : int, Generator or None, default=0
 
@@ -744,7 +744,7 @@ def survival(
 
 @dataclass(eq=False)
 class Observed:
-    """The observations that have a label, a time and an event."""
+    """The samples that have a label, a time and an event."""
 
     groups: Groups
     time: Array
@@ -765,7 +765,7 @@ class Observed:
 
 
 def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> Observed:
-    """Read and match all columns; leave out observations without a time or an event."""
+    """Read and match all columns; leave out samples without a time or an event."""
     others = [read_single("time", time), read_single("event", event)]
     if covariates is not None and len(covariates):
         others.append(read_table("covariates", covariates))
@@ -783,7 +783,7 @@ def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> O
     notes += [words] if words else []
     keep = ~(np.isnan(times) | np.isnan(events))
     if not keep.any():
-        raise ValueError("no observation has a label, a time and an event; nothing can be compared")
+        raise ValueError("no sample has a label, a time and an event; nothing can be compared")
     if not keep.all():
         without = counted(int((~keep).sum()), "observation")
         notes.append(f"Left out: {without} without time or event.")
@@ -839,9 +839,7 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
     if n_tested < 2:
         remarks.append("Fewer than two clusters can be tested; nothing is compared.")
     elif not events:
-        remarks.append(
-            f"None of the {sum(c.n for c in curves)} observations has an event; no test."
-        )
+        remarks.append(f"None of the {sum(c.n for c in curves)} samples has an event; no test.")
     elif np.isnan(test.p_value):
         remarks.append(
             "No event happens while members of two clusters are observed, or all of them have it at "

@@ -52,7 +52,7 @@ READINGS = {
     "spectral, connected": ("spectral", True),
     "njw, connected": ("njw", True),
 }
-#: Share of the observations that get noise, and its sd in units of the feature's own.
+#: Share of the samples that get noise, and its sd in units of the feature's own.
 SHARE, LEVEL = 0.2, 3.0
 #: The noisy views of the synthetic data, and the views they are noisy copies of.
 COPIES = {"view5": "view1", "view6": "view3"}

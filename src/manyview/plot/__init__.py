@@ -1,8 +1,8 @@
 """Figures of models and of what their clusters mean (matplotlib, from the extra "app").
 
 Every function but `overview` draws into the Axes given as ``ax`` (by default the current one) and
-returns it. ``colors`` (a dict of cluster or level → colour, or a list in their order) and ``labels``
-(a dict of cluster or level → text) replace the colours and names that are used by default.
+returns it. ``colors`` (a dict of cluster or level → color, or a list in their order) and ``labels``
+(a dict of cluster or level → text) replace the colors and names that are used by default.
 """
 
 from . import _draw

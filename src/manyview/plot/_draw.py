@@ -1,4 +1,4 @@
-"""What all figures share: axes, colours and names given by the user, text that is only text."""
+"""What all figures share: axes, colors and names given by the user, text that is only text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview._types import Array
 
-#: Colour-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbours apart; readable on
+#: Color-blind safe (Okabe & Ito, then Tol), in an order that keeps neighbors apart; readable on
 #: white and on near-black.
 PALETTE = (
     "#0072B2",
@@ -25,7 +25,7 @@ PALETTE = (
 )
 #: Drawn where nothing is known.
 UNKNOWN = "#d5d5d5"
-#: Levels that have a colour of their own.
+#: Levels that have a color of their own.
 MOST_LEVELS = 20
 
 
@@ -88,10 +88,10 @@ def title(ax: Any, text: str) -> None:
     ax.set_title(short(text, 80), parse_math=False)
 
 
-def colours_of(names: Sequence[Any], colors: Any = None) -> dict[Any, Any]:
-    """A colour for every name: the user's, by name or in order, else the palette's.
+def colors_of(names: Sequence[Any], colors: Any = None) -> dict[Any, Any]:
+    """A color for every name: the user's, by name or in order, else the palette's.
 
-    Whole numbers keep their place in the palette, so that a cluster has one colour in every figure.
+    Whole numbers keep their place in the palette, so that a cluster has one color in every figure.
     """
     if isinstance(colors, Mapping):
         given = {name: colors[name] for name in names if name in colors}

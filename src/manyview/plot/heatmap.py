@@ -17,7 +17,7 @@ from ._draw import (
     Clustering,
     axes,
     boundaries,
-    colours_of,
+    colors_of,
     is_numeric,
     levels_of,
     pyplot,
@@ -29,7 +29,7 @@ from ._draw import (
 BINARY, CALLS, NUMBERS = "binary", "calls", "numbers"
 #: Standard deviations beyond which a value is drawn like this one.
 LIMIT = 2.5
-#: Observations drawn; levels with a color of their own; correlation from which features are one row.
+#: Samples drawn; levels with a color of their own; correlation from which features are one row.
 MOST_COLUMNS, MOST_LEVELS, SAME = 2000, 7, 0.8
 #: Color maps of the blocks of numbers, of the bars of numbers, and of those of ordered levels.
 BLOCKS = ("RdBu_r", "PuOr_r", "PRGn_r", "BrBG_r", "PiYG_r")
@@ -50,7 +50,7 @@ LEFT, SIDE, KEYS = 1.45, 0.28, 1.5
 
 
 class Block(NamedTuple):
-    """The rows of one view: values are features × observations."""
+    """The rows of one view: values are features × samples."""
 
     view: str
     kind: str
@@ -59,7 +59,7 @@ class Block(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A line above the blocks: a value for each observation, levels in order for categories."""
+    """A line above the blocks: a value for each sample, levels in order for categories."""
 
     name: str
     values: Sequence[Any]
@@ -86,7 +86,7 @@ def heatmap(
     colors: Any = None,
     names: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Draw the leading features of every cluster: a block of rows for each view, observations by cluster.
+    """Draw the leading features of every cluster: a block of rows for each view, samples by cluster.
 
     Numbers are in standard deviations of their feature, cut at ±2.5; zeros and ones are drawn as an
     oncoprint, losses and gains (−2 to 2) in steps. A feature that correlates by 0.8 or more with one
@@ -95,7 +95,7 @@ def heatmap(
     Parameters
     ----------
     labels : fitted model, or array-like
-        One label per observation; −1 is left out.
+        One label per sample; −1 is left out.
     views : as `as_views` takes them
         In the order of the labels.
     found : Markers
@@ -105,7 +105,7 @@ def heatmap(
     n : int, default=3
         Features per cluster and view.
     annotations : dict of name → values, optional
-        A value per observation: numbers are drawn on a scale, others in colors.
+        A value per sample: numbers are drawn on a scale, others in colors.
     colors : dict of cluster → color, or sequence, optional
     names : dict of cluster or feature → text, optional
 
@@ -172,7 +172,7 @@ def draw_heatmap(
     names: Mapping[Any, str] | None = None,
     sizes: Mapping[Any, int] | None = None,
 ) -> None:
-    """Blocks of observations sorted by cluster, and bars above; ``sizes`` where not all are drawn.
+    """Blocks of samples sorted by cluster, and bars above; ``sizes`` where not all are drawn.
 
     Everything stands in the coordinates of ``ax``: inches from the left, lines from the top, so that
     names, rows and keys cannot overlap.
@@ -199,7 +199,7 @@ def draw_heatmap(
     starts, _, clusters = boundaries(codes)
     ends = np.r_[starts[1:], len(codes)]
     edges = left + (right - left) * np.r_[starts, len(codes)] / len(codes)
-    colour = colours_of(clusters.tolist(), colors)
+    color = colors_of(clusters.tolist(), colors)
     for k, start, end in zip(clusters.tolist(), starts, ends, strict=True):
         middle = left + (right - left) * (start + end) / 2 / len(codes)
         room = (right - left) * (end - start) / len(codes)
@@ -209,7 +209,7 @@ def draw_heatmap(
         if fits:
             write(middle, 0.5, short(fits[0], 40), ha="center", weight="bold")
     write(left - 0.06, 1.5, "cluster", ha="right")
-    shades = np.array([_rgb(colour[k]) for k in codes.tolist()])[None]
+    shades = np.array([_rgb(color[k]) for k in codes.tolist()])[None]
     write.image(shades, left, right, 1.05, 1.95)
     line = 2.2
     for k, bar in enumerate(bars):
@@ -362,10 +362,10 @@ def _key_of(bar: Bar, k: int) -> tuple[str, list[tuple[Any, str]]]:
     if _is_scale(bar):
         there = [float(v) for v in bar.values if v is not None and v == v]
         return bar.name, [(SCALES[k % len(SCALES)], f"{min(there):.3g} to {max(there):.3g}")]
-    colour = _colors_of(bar, k)
-    entries: list[tuple[Any, str]] = [(shade, str(level)) for level, shade in colour.items()]
+    color = _colors_of(bar, k)
+    entries: list[tuple[Any, str]] = [(shade, str(level)) for level, shade in color.items()]
     known = [value for value in bar.values if value is not None and value == value]
-    others = len(set(known) - set(colour))
+    others = len(set(known) - set(color))
     if others:
         entries.append((UNKNOWN, f"{others} more levels"))
     elif len(known) < len(bar.values):
@@ -374,18 +374,18 @@ def _key_of(bar: Bar, k: int) -> tuple[str, list[tuple[Any, str]]]:
 
 
 def _shades(bar: Bar, k: int) -> Array:
-    """A color for each observation."""
+    """A color for each sample."""
     if _is_scale(bar):
         x = np.array([np.nan if v is None else v for v in bar.values], dtype=float)
         span = np.nanmax(x) - np.nanmin(x)
         found = pyplot().get_cmap(SCALES[k % len(SCALES)])((x - np.nanmin(x)) / (span or 1))[:, :3]
         found[np.isnan(x)] = _rgb(UNKNOWN)
         return found
-    colour = _colors_of(bar, k)
-    return np.array([_rgb(colour.get(value, UNKNOWN)) for value in bar.values])
+    color = _colors_of(bar, k)
+    return np.array([_rgb(color.get(value, UNKNOWN)) for value in bar.values])
 
 
-def _rgb(colour: Any) -> tuple[float, float, float]:
+def _rgb(color: Any) -> tuple[float, float, float]:
     from matplotlib.colors import to_rgb
 
-    return to_rgb(colour)
+    return to_rgb(color)

@@ -10,7 +10,7 @@ import numpy as np
 from ._draw import (
     PALETTE,
     axes,
-    colours_of,
+    colors_of,
     name_ticks,
     p_text,
     plain,
@@ -23,7 +23,7 @@ from .model import draw_bars
 
 #: Points between two lines of the table of numbers at risk, and above its first.
 LINE, ABOVE = 12, 40
-#: Beyond so many deviations a residual is drawn in the fullest colour.
+#: Beyond so many deviations a residual is drawn in the fullest color.
 FULL = 6
 #: Lines of the figure of clinical columns, unless more are significant.
 MOST_LINES = 40
@@ -49,7 +49,7 @@ def survival(
         What `manyview.outcomes.survival` gave.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
-    colors : dict of cluster → colour, or sequence, optional
+    colors : dict of cluster → color, or sequence, optional
     labels : dict of cluster → text, optional
     band : bool, default=True
         Draw the confidence bands.
@@ -62,9 +62,9 @@ def survival(
     matplotlib Axes
     """
     ax = axes(ax)
-    colour = colours_of(found.clusters, colors)
+    color = colors_of(found.clusters, colors)
     for curve in found.curves:
-        shade, corners = colour[curve.cluster], curve.steps()
+        shade, corners = color[curve.cluster], curve.steps()
         text = f"{text_of(curve.cluster, labels)} ({curve.n_events} of {curve.n})"
         ax.plot(corners["time"], corners["survival"], color=shade, label=short(text), linewidth=1.8)
         ax.plot(*curve.censor_marks(), "|", color=shade, markersize=6)
@@ -91,7 +91,7 @@ def survival(
         ax.set_xticks(times)
         counts = {row["cluster"]: [row[h] for h in headings] for row in table.to_dict("records")}
         events = {curve.cluster: f"{curve.n_events} of {curve.n}" for curve in found.curves}
-        _write_at_risk(ax, times, counts, events, colour, labels)
+        _write_at_risk(ax, times, counts, events, color, labels)
     return ax
 
 
@@ -100,7 +100,7 @@ def _write_at_risk(
     times: Any,
     counts: Mapping[Any, Any],
     events: Mapping[Any, str],
-    colour: Mapping[Any, Any],
+    color: Mapping[Any, Any],
     labels: Any,
 ) -> None:
     """A line for each cluster under the times of the axis: its name, numbers at risk, events."""
@@ -112,7 +112,7 @@ def _write_at_risk(
                         ha="center", **offset)  # fmt: skip
         name = short(text_of(cluster, labels), 16)
         ax.annotate(name, (0, 0), (-14, low), xycoords="axes fraction", ha="right", weight="bold",
-                    color=colour[cluster], parse_math=False, **offset)  # fmt: skip
+                    color=color[cluster], parse_math=False, **offset)  # fmt: skip
         ax.annotate(events[cluster], (1, 0), (14, low), xycoords="axes fraction", **offset)
     ax.annotate("events", (1, 0), (14, -ABOVE), xycoords="axes fraction", **offset)
     ax.annotate("at risk", (0, 0), (-14, -ABOVE), xycoords="axes fraction", ha="right", **offset)
@@ -138,15 +138,15 @@ def hazards(
     """
     ax = axes(ax)
     rows = found if isinstance(found, list) else found.to_dict("records")
-    colour = colours_of([row["cluster"] for row in rows], colors)
+    color = colors_of([row["cluster"] for row in rows], colors)
     aside = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points", "va": "center",
              "fontsize": "small"}  # fmt: skip
     for i, row in enumerate(rows):
         text = "not estimated"
         if _known(row["hazard_ratio"]):
             ends = [row["hazard_ratio"], row["lower"], row["upper"]]
-            ax.plot(ends[1:], [i, i], color=colour[row["cluster"]], linewidth=2)
-            ax.plot(ends[0], i, "s", color=colour[row["cluster"]], markersize=7)
+            ax.plot(ends[1:], [i, i], color=color[row["cluster"]], linewidth=2)
+            ax.plot(ends[0], i, "s", color=color[row["cluster"]], markersize=7)
             text = "{:.2f} ({:.2f}–{:.2f})".format(*ends)
         ax.annotate(text, (1, i), (8, 0), **aside)
         ax.annotate(f"{row['events']} of {row['n']}", (1, i), (104, 0), **aside)
@@ -172,7 +172,7 @@ def crosstab(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Known classes by cluster: numbers of observations, coloured by their share of the cluster.
+    """Known classes by cluster: numbers of samples, colored by their share of the cluster.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def crosstab(
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     cmap : str, default="cividis"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of cluster or class → text, optional
 
     Returns
@@ -214,7 +214,7 @@ def enrichment(
     """Clinical columns by cluster: more than expected in red, less in blue.
 
     A cell holds the share of the cluster (categories and ordered levels) or its median (numbers);
-    the colour says how far that lies from what all observations have, in deviations (standardised
+    the color says how far that lies from what all samples have, in deviations (standardized
     residuals; beyond ±3 is marked).
 
     Parameters
@@ -226,7 +226,7 @@ def enrichment(
     max_q : float, optional
         Only columns with a q-value of at most this.
     cmap : str, default="RdBu_r"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of cluster or column → text, optional
 
     Returns
@@ -357,7 +357,7 @@ def gene_sets(
     max_q : float, optional
         Only sets with a q-value of at most this in some cluster.
     cmap : str, default="RdBu_r"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of cluster or set → text, optional
 
     Returns
@@ -437,7 +437,7 @@ def leave_view_out(
         What ``manyview.outcomes.markers(model, views, leave_view_out=True)`` gave.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
-    color : matplotlib colour, optional
+    color : matplotlib color, optional
     labels : dict of view → text, optional
 
     Returns

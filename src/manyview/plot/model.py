@@ -17,7 +17,7 @@ from ._draw import (
     UNKNOWN,
     axes,
     boundaries,
-    colours_of,
+    colors_of,
     is_numeric,
     levels_of,
     name_ticks,
@@ -29,7 +29,7 @@ from ._draw import (
     write_cells,
 )
 
-#: Observations drawn in an embedding.
+#: Samples drawn in an embedding.
 MOST_DRAWN = 20_000
 #: Images of a cluster.
 IMAGES = 16
@@ -48,9 +48,9 @@ def embedding(
     labels: Mapping[Any, str] | None = None,
     name: str = "",
 ) -> Any:
-    """The consensus in two dimensions, coloured by cluster or by anything else that is known.
+    """The consensus in two dimensions, colored by cluster or by anything else that is known.
 
-    Rows of the fused embedding are laid flat by t-SNE; the axis label says so. Observations without
+    Rows of the fused embedding are laid flat by t-SNE; the axis label says so. Samples without
     a cluster (label −1) are left out; of more than 20,000, a random part is drawn.
 
     Parameters
@@ -59,10 +59,10 @@ def embedding(
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     color : sequence, optional
-        A value per observation: numbers are drawn on a scale, others as groups with a legend. By
+        A value per sample: numbers are drawn on a scale, others as groups with a legend. By
         default the clusters.
     colors : dict or sequence, optional
-        Colours of the groups, by name or in order; for numbers the name of a matplotlib colour map.
+        Colors of the groups, by name or in order; for numbers the name of a matplotlib color map.
     labels : dict of group → text, optional
     name : str, optional
         What ``color`` is, for the legend.
@@ -75,7 +75,7 @@ def embedding(
     rows = np.flatnonzero(model.labels_ >= 0)
     if color is not None and len(color) != len(model.labels_):
         raise ValueError(
-            f"color has {len(color)} values for {len(model.labels_)} observations; give one each"
+            f"color has {len(color)} values for {len(model.labels_)} samples; give one each"
         )
     if len(rows) > MOST_DRAWN:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_DRAWN, replace=False))
@@ -96,7 +96,7 @@ def draw_points(
     labels: Mapping[Any, str] | None = None,
     name: str = "",
 ) -> None:
-    """Points coloured by cluster or by values, with the clusters' names among them."""
+    """Points colored by cluster or by values, with the clusters' names among them."""
     size = 5 if len(points) > 300 else 20
     if values is None:
         _groups(ax, points, list(clusters), colors, labels, size, legend=None)
@@ -119,7 +119,7 @@ def draw_points(
         ax.annotate(short(text, 24), place, fontsize=11, weight="bold", ha="center", va="center",
                     parse_math=False, color="black", path_effects=halo)  # fmt: skip
     n = len(np.unique(clusters))
-    title(ax, f"{len(points)} observations, {n} cluster{'s' * (n != 1)}")
+    title(ax, f"{len(points)} samples, {n} cluster{'s' * (n != 1)}")
     ax.set(xticks=[], yticks=[])
 
 
@@ -153,14 +153,14 @@ def _groups(
 ) -> None:
     groups = levels_of(values)
     shown = groups if legend is None else groups[:MOST_LEVELS]
-    colour = colours_of(groups, colors)
+    color = colors_of(groups, colors)
     rest = np.array([v is None or v != v or v not in shown for v in values])
     if rest.any():
         ax.scatter(*points[rest].T, s=size, color=UNKNOWN, linewidths=0, label="others, not known")
     for group in shown:
         own = np.array([v == group for v in values])
         text = short(text_of(group, labels), 24)
-        ax.scatter(*points[own].T, s=size, color=[colour[group]], linewidths=0, label=text)
+        ax.scatter(*points[own].T, s=size, color=[color[group]], linewidths=0, label=text)
     if legend is not None:
         box = ax.legend(title=short(legend), frameon=False, fontsize="small", loc="best")
         for text in box.get_texts():
@@ -181,7 +181,7 @@ def projection(V: Array) -> str:
     """What `embed2d` makes of V, in words."""
     if _is_flat(V):
         return "principal components (the two directions of largest spread)"
-    placed = f", of {LANDMARKS} observations; others lie between their nearest of these"
+    placed = f", of {LANDMARKS} samples; others lie between their nearest of these"
     return (
         f"t-SNE (perplexity {_perplexity(len(V)):.3g}, started from principal components"
         f"{placed if len(V) > LANDMARKS else ''})"
@@ -195,8 +195,8 @@ def embed2d(V: Array) -> Array:
     """
     V = np.asarray(V, dtype=float)
     if _is_flat(V):
-        centred = V - V.mean(axis=0)
-        U, size, _ = np.linalg.svd(centred, full_matrices=False)
+        centered = V - V.mean(axis=0)
+        U, size, _ = np.linalg.svd(centered, full_matrices=False)
         flat = U[:, :2] * size[:2]
         return np.pad(flat, ((0, 0), (0, 2 - flat.shape[1])))
     with threadpool_limits(1):
@@ -253,7 +253,7 @@ def view_weights(
     model : fitted RobustWMNMF or WMNMF
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
-    color : matplotlib colour, optional
+    color : matplotlib color, optional
     labels : dict of view → text, optional
 
     Returns
@@ -303,17 +303,17 @@ def sample_weights(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Heat map of views by observations, sorted by cluster and within it by the strongest view.
+    """Heat map of views by samples, sorted by cluster and within it by the strongest view.
 
     Parameters
     ----------
     model : fitted RobustWMNMF or WMNMF
     kind : {"reliance", "weight"}, default="reliance"
-        α_s w_is, every observation adding up to 1; or w_is.
+        α_s w_is, every sample adding up to 1; or w_is.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     cmap : str, default="cividis"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of cluster or view → text, optional
 
     Returns
@@ -339,14 +339,14 @@ def draw_weights(
     labels: Mapping[Any, str] | None = None,
     order: Array | None = None,
 ) -> None:
-    """Views by observations, blank where ``values`` (observations × views) are NaN.
+    """Views by samples, blank where ``values`` (samples × views) are NaN.
 
-    ``order`` sorts the observations by cluster; by default within it by their strongest view.
+    ``order`` sorts the samples by cluster; by default within it by their strongest view.
     """
     filled = np.nan_to_num(values, nan=0.0)
     if order is None:
         order = np.lexsort((-filled.max(axis=1), filled.argmax(axis=1), clusters))
-    # The few observations that rely on one view alone must not hide all else.
+    # The few samples that rely on one view alone must not hide all else.
     high = float(np.quantile(filled, 0.99)) or 1
     image = ax.imshow(
         values[order].T, aspect="auto", cmap=cmap, vmin=0, vmax=high, interpolation="nearest"
@@ -356,7 +356,7 @@ def draw_weights(
     for start in starts[1:]:
         ax.axvline(start - 0.5, color="white", linewidth=1)
     name_ticks(ax, "x", middles, [text_of(k, labels) for k in codes])
-    ax.set_xlabel("observations, by cluster")
+    ax.set_xlabel("samples, by cluster")
     ax.figure.colorbar(image, ax=ax, pad=0.02)
 
 
@@ -368,7 +368,7 @@ def consensus(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """How often two observations were in one cluster, of the refits that saw both.
+    """How often two samples were in one cluster, of the refits that saw both.
 
     Parameters
     ----------
@@ -377,9 +377,9 @@ def consensus(
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     most : int, default=500
-        Observations drawn, evenly taken from those sorted by cluster.
+        Samples drawn, evenly taken from those sorted by cluster.
     cmap : str, default="cividis"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of cluster → text, optional
 
     Returns
@@ -388,7 +388,7 @@ def consensus(
     """
     ax = axes(ax)
     rows = np.flatnonzero(found.labels >= 0)
-    rows = rows[np.lexsort((-found.observations[rows], found.labels[rows]))]
+    rows = rows[np.lexsort((-found.samples[rows], found.labels[rows]))]
     if len(rows) > most:
         rows = rows[np.linspace(0, len(rows) - 1, most).astype(int)]
     draw_consensus(ax, found.together(rows), found.labels[rows], cmap, labels)
@@ -423,7 +423,7 @@ def agreement(
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     cmap : str, default="cividis"
-        A matplotlib colour map.
+        A matplotlib color map.
     labels : dict of view → text, optional
 
     Returns
@@ -464,7 +464,7 @@ def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:
     model : fitted RobustWMNMF or WMNMF
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
-    colors : dict of term → colour, or sequence, optional
+    colors : dict of term → color, or sequence, optional
 
     Returns
     -------
@@ -479,10 +479,10 @@ def draw_terms(ax: Any, history: Mapping[str, Any], colors: Any = None) -> None:
     """A line for every term of the objective."""
     terms = [name for name in history if name not in ("round", "view", "iteration")]
     terms.reverse()
-    for name, colour in colours_of(terms, colors).items():
+    for name, color in colors_of(terms, colors).items():
         values = np.asarray(history[name], dtype=float)
         values = np.where(values > 0, values, np.nan)  # a term of exactly 0 has no logarithm
-        ax.plot(values, color=colour, label=name, linewidth=2 if name == "objective" else 1.2)
+        ax.plot(values, color=color, label=name, linewidth=2 if name == "objective" else 1.2)
     ax.set(yscale="log", xlabel="step", title="Terms of the objective")
     ax.legend(frameon=False)
 
@@ -512,7 +512,7 @@ def top_features(
         How many features to draw.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
-    color : matplotlib colour, optional
+    color : matplotlib color, optional
     labels : dict of feature → text, optional
 
     Returns
@@ -557,10 +557,10 @@ def overview(
     ----------
     model : fitted RobustWMNMF or WMNMF
     images : ndarray (n_samples, n_pixels), optional
-        One image per observation, the pixels in a row.
+        One image per sample, the pixels in a row.
     image_shape : tuple of int, optional
         Height and width of an image; needed with ``images``.
-    colors : dict of cluster → colour, or sequence, optional
+    colors : dict of cluster → color, or sequence, optional
     labels : dict of cluster → text, optional
 
     Returns
@@ -601,7 +601,7 @@ def _members(
     texts = [text_of(k, labels) for k in clusters.tolist()]
     name_ticks(ax, "y", (np.arange(len(clusters)) + 0.5) * shape[0], texts)
     ax.set_xticks([])
-    title(ax, "Each cluster from its centre (left) to its edge (right)")
+    title(ax, "Each cluster from its center (left) to its edge (right)")
 
 
 def draw_scores(ax: Any, table: Mapping[str, Any], chosen: int | None, title: str = "") -> None:

@@ -37,7 +37,7 @@ class Item:
     """One view as it came: a table, and the ids of its rows and names of its columns if known.
 
     Views that share one array of ids, not just its values, are parts of one table: their rows are the
-    same observations without any matching.
+    same samples without any matching.
     """
 
     matrix: Any
@@ -51,7 +51,7 @@ class Item:
 class Collection:
     """Views as they came: ``by_name`` if they carry names of their own rather than positions.
 
-    ``index`` lists the observations where the container does; ``single`` says that it was one array.
+    ``index`` lists the samples where the container does; ``single`` says that it was one array.
     """
 
     names: list[str]
@@ -178,12 +178,12 @@ def _dense(item: Any, name: str) -> Array:
         raise ValueError(f"view {name!r} is not a rectangular table of numbers: {error}") from error
     if X.ndim == 0:
         raise ValueError(
-            f"Expected 2D array for view {name!r} (observations × features), got a "
+            f"Expected 2D array for view {name!r} (samples × features), got a "
             f"{type(item).__name__}; pass an array or a table of numbers"
         )
     if X.ndim != 2:
         raise ValueError(
-            f"Expected 2D array for view {name!r} (observations × features), got {X.ndim}D array "
+            f"Expected 2D array for view {name!r} (samples × features), got {X.ndim}D array "
             + "instead. Reshape your data: "
             + (
                 "X.reshape(-1, 1) if it is one feature, X.reshape(1, -1) if it is one sample"
@@ -260,7 +260,7 @@ def from_polars(frame: Any, name: str, alone: bool) -> Item:
 def from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
     if array.ndim != 2:
         raise ValueError(
-            f"Expected 2D array for view {name!r} (observations × features), got {array.ndim}D "
+            f"Expected 2D array for view {name!r} (samples × features), got {array.ndim}D "
             f"array instead with the dimensions {list(array.dims)}"
         )
     if samples is not None:
@@ -274,7 +274,7 @@ def from_dataarray(array: Any, name: str, samples: Any = None) -> Item:
 
 
 def from_dataset(data: Any, chosen: list | None) -> Collection:
-    """Each two-dimensional variable is a view; the dimension they share lists the observations."""
+    """Each two-dimensional variable is a view; the dimension they share lists the samples."""
     known = [str(name) for name in data.data_vars]
     names = known if chosen is None else selected(chosen, known, "the variables of the Dataset")
     variables = [data[name] for name in names]
@@ -289,7 +289,7 @@ def from_dataset(data: Any, chosen: list | None) -> Collection:
     shared = [dim for dim in variables[0].dims if all(dim in v.dims for v in variables)]
     if not shared:
         raise ValueError(
-            f"the variables {names} of the Dataset share no dimension; the observations must be "
+            f"the variables {names} of the Dataset share no dimension; the samples must be "
             "one dimension of all of them"
         )
     items = [from_dataarray(v, n, shared[0]) for v, n in zip(variables, names, strict=True)]
@@ -390,7 +390,7 @@ def from_container(data: Any, chosen: list | None) -> Collection:
     kind = "MuData" if several else "AnnData"
     if several and getattr(data, "axis", 0) != 0:
         raise ValueError(
-            f"the MuData shares axis {data.axis}; views must share the observations (axis=0)"
+            f"the MuData shares axis {data.axis}; views must share the samples (axis=0)"
         )
     known = parts_of(data)
     if chosen is None:
@@ -398,7 +398,7 @@ def from_container(data: Any, chosen: list | None) -> Collection:
         if not several and matrices != ["X"]:
             raise ValueError(
                 f"the AnnData holds {', '.join(matrices)}; say which are views of the same "
-                "observations, for example views=['X', 'obsm:protein']"
+                "samples, for example views=['X', 'obsm:protein']"
             )
         chosen = [str(name) for name in data.mod] if several else ["X"]
     _check_names(chosen, f"{list(known)} of the {kind}")
@@ -439,7 +439,7 @@ def pairwise(matrix: Any, name: str) -> Relation:
         return GraphView(matrix)
     if sp.issparse(matrix):
         raise ValueError(
-            f"{name!r} holds the distances of neighbours only; take the graph made of them (scanpy and "
+            f"{name!r} holds the distances of neighbors only; take the graph made of them (scanpy and "
             f"squidpy: {name.removesuffix('distances')}connectivities), or pass a DistanceView of all"
         )
     return DistanceView(matrix)
@@ -546,7 +546,7 @@ def refuse_nothing(data: Any) -> None:
     if isinstance(data, list | tuple | Mapping) and len(data) == 0:
         raise ValueError(
             f"at least one view is needed, got an empty {type(data).__name__}; pass a 2-D array "
-            "(observations × features), or a list or dict of them"
+            "(samples × features), or a list or dict of them"
         )
 
 

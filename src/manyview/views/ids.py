@@ -1,4 +1,4 @@
-"""Ids of observations: when two are the same, and how views with ids come to one order of rows."""
+"""Ids of samples: when two are the same, and how views with ids come to one order of rows."""
 
 from __future__ import annotations
 
@@ -281,7 +281,7 @@ def _columns_agree_better(given: Collection, keys: dict[int, list[Any]]) -> str:
 def _everyone(
     given: Collection, keys: dict[int, list[Any]], labels: dict[int, str]
 ) -> tuple[Array, list[Any]]:
-    """The ids of all observations, as they are and as they are compared: the container's, or the union."""
+    """The ids of all samples, as they are and as they are compared: the container's, or the union."""
     if given.index is None:
         if any(keys[s] != keys[0] for s in keys):
             _refuse_strangers(given.names, list(keys.values()))
@@ -294,7 +294,7 @@ def _everyone(
         unknown = [key for key in listed if key not in known]
         if unknown:
             raise ValueError(
-                f"{labels[s]} has {len(unknown)} observations that the container's obs_names lack, the "
+                f"{labels[s]} has {len(unknown)} samples that the container's obs_names lack, the "
                 f"first being {unknown[0]!r}; call its update() first"
             )
     return given.index, wanted

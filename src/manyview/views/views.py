@@ -29,13 +29,13 @@ def check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, cal
             )
         if X.shape[0] != matrices[0].shape[0]:
             raise ValueError(
-                f"views must describe the same observations: {names[0]!r} has "
+                f"views must describe the same samples: {names[0]!r} has "
                 f"{matrices[0].shape[0]} rows, {name!r} has {X.shape[0]}"
             )
     n = matrices[0].shape[0]
     if n < min_samples:
         raise ValueError(
-            f"{caller} needs at least {min_samples} observation{'s' * (min_samples > 1)}, got "
+            f"{caller} needs at least {min_samples} sample{'s' * (min_samples > 1)}, got "
             f"n_samples = {n}{' (1 sample)' * (n == 1)}" + ("; there are no rows" if n == 0 else "")
         )
 
@@ -163,7 +163,7 @@ def _is_symmetric(X: sp.csr_array) -> bool:
 
 
 def hint_at_graphs(matrices: list[Matrix], names: list[str]) -> None:
-    """A symmetric sparse table with a column for every observation is most likely a graph."""
+    """A symmetric sparse table with a column for every sample is most likely a graph."""
     found = [
         name
         for X, name in zip(matrices, names, strict=True)
@@ -172,7 +172,7 @@ def hint_at_graphs(matrices: list[Matrix], names: list[str]) -> None:
     ]
     if found:
         warn_user(
-            f"views {found} have as many columns as observations, and are symmetric: if they are links "
+            f"views {found} have as many columns as samples, and are symmetric: if they are links "
             f"between them, pass manyview.GraphView({found[0]})"
         )
 
@@ -194,7 +194,7 @@ def as_views(
     caller: str = "manyview",
     remedy: str = "remove or impute them",
 ) -> Views:
-    """Validate ``data`` as several views of the same observations.
+    """Validate ``data`` as several views of the same samples.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def as_views(
     allow_relations : bool
         Whether graphs, kernels and distances (`GraphView`, …) pass; otherwise views are features.
     min_samples : int
-        Fewest observations accepted: 2 to fit, 1 to predict.
+        Fewest samples accepted: 2 to fit, 1 to predict.
     caller : str
         Who is asking, for the messages.
     remedy : str
@@ -232,7 +232,7 @@ def as_views(
     Returns
     -------
     Views
-        Matrices, names, numbers of features, and names of observations and features where known.
+        Matrices, names, numbers of features, and names of samples and features where known.
 
     Examples
     --------

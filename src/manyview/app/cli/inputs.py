@@ -27,7 +27,7 @@ from manyview.covariates import adjust
 from manyview.engines.files.rows import INSIDE
 from manyview.models import load
 from manyview.outcomes.columns import stands_for_missing
-from manyview.outcomes.endpoints import recognise, split_event
+from manyview.outcomes.endpoints import recognize, split_event
 
 from .terminal import BAD_INPUT, in_options
 
@@ -209,7 +209,7 @@ def _columns(table: ClinicalTable, text: str | None) -> tuple[str, ...]:
 
 def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, str | None, str]:
     """Columns of time and event: as named, or recognized; one may be named if it is a recognized one."""
-    found = recognise(table.columns)
+    found = recognize(table.columns)
     if asked.time is None and asked.event is None:
         if found.doubt is not None:
             return None, None, in_options(f"{found.note}; {question(found.doubt)}")

@@ -258,7 +258,7 @@ def compare(
     _check(data, limits, **counts, n_jobs=n_jobs)
     if truth is not None and len(truth) != data.n_samples:
         raise ValueError(
-            f"y has {len(truth)} labels for {data.n_samples} observations; give one each, or none"
+            f"y has {len(truth)} labels for {data.n_samples} samples; give one each, or none"
         )
     chosen = resolve(methods, int(n_clusters), any(has_nan(X) for X in data.matrices))
     if not memory_is_watched():
@@ -296,7 +296,7 @@ def compare(
         },
         "versions": versions(),
     }
-    summary = summarise(pandas, table, labels)
+    summary = summarize(pandas, table, labels)
     shifted = dict(zip(summary["method"], summary["shifted"], strict=True))
     told = [
         {
@@ -341,7 +341,7 @@ def _check(data: Views, limits: Mapping[str, Any], **counts: Any) -> None:
             raise ValueError(f"{name} must be a number above 0, got {value!r}")
     if counts["n_clusters"] > data.n_samples:
         raise ValueError(
-            f"n_clusters={counts['n_clusters']} is more than the number of observations "
+            f"n_clusters={counts['n_clusters']} is more than the number of samples "
             f"(n_samples={data.n_samples}); ask for fewer clusters"
         )
 
@@ -380,7 +380,7 @@ def tidy(
     return table.astype({**dict.fromkeys(numbers, float), "n_found": "Int64"})
 
 
-def summarise(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) -> Any:
+def summarize(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) -> Any:
     """One row per method, best mean rank first, those without a rank last."""
     names = [name for name in SCORES if name in table]
     rows = []

@@ -44,7 +44,7 @@ _UNSCALED = ("ConcatK", "ConcatSpectral")
 #: Packages whose version is part of what identifies a run; of all other code the file is.
 _VERSIONED = ("manyview", "numpy", "scipy", "sklearn", "builtins")
 _ROBUST = (
-    "WM-NMF made robust: views and observations are weighted by how far the views agree, then "
+    "WM-NMF made robust: views and samples are weighted by how far the views agree, then "
     "clustered together. Not in the paper."
 )
 

@@ -39,9 +39,9 @@ SCORES = {
     "acc": Score(
         "ACC",
         "Accuracy",
-        "accuracy: share of observations in the right class, clusters named at best",
+        "accuracy: share of samples in the right class, clusters named at best",
     ),
-    "nmi": Score("NMI", "NMI", "normalised mutual information of clusters and classes"),
+    "nmi": Score("NMI", "NMI", "normalized mutual information of clusters and classes"),
     "ari": Score(
         "ARI",
         "Adjusted Rand index",
@@ -71,7 +71,7 @@ OTHERS = (
 )
 PER_ROW, DPI = 4, 130
 COLOR_OF = dict(zip(GROUPS, (COLORS[i] for i in (3, 5, 0, 2, 1, 7)), strict=True))
-#: Stands for the colour of text: in a page it becomes the page's own, light or dark.
+#: Stands for the color of text: in a page it becomes the page's own, light or dark.
 INK, FAINT = "#010203", "#808387"
 LONGEST_NAME = 26
 

@@ -352,7 +352,7 @@ def fit_all(job: tuple[Task, Path], tell: Callable[..., None]) -> None:
 def _fits(
     task: Task, views: Views, y: Array | None, tell: Any
 ) -> Iterator[tuple[Array, dict[str, Any]]]:
-    """Fit once per seed; a method with ``relabel`` is fitted once and relabelled for every seed."""
+    """Fit once per seed; a method with ``relabel`` is fitted once and relabeled for every seed."""
     model = pickle.loads(task.estimator)
     data = dict(zip(views.names, views.matrices, strict=True))
     if task.shift:
@@ -438,7 +438,7 @@ def _remark(model: Any, caught: list[warnings.WarningMessage]) -> str:
 def _codes(labels: Any, n_samples: int) -> Array:
     labels = np.asarray(labels)
     if labels.shape != (n_samples,):
-        raise ValueError(f"it gave labels of shape {labels.shape} for {n_samples} observations")
+        raise ValueError(f"it gave labels of shape {labels.shape} for {n_samples} samples")
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("it gave labels that are NaN or infinite")
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)

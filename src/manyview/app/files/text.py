@@ -131,20 +131,20 @@ class Dialect:
     told: list[str] = field(default_factory=list)
 
 
-def recognise(kind: str, lines: Sequence[str], decimal: str | None = None) -> Dialect:
+def recognize(kind: str, lines: Sequence[str], decimal: str | None = None) -> Dialect:
     """The dialect of a table that begins with ``lines``; ``decimal`` is what the user says."""
     said = SEP.fullmatch(lines[0].strip("\r\n")) if lines else None
     if said and said[1] in WORDS:
-        found = _recognise(kind, said[1], lines[1:], decimal)
+        found = _recognize(kind, said[1], lines[1:], decimal)
         return replace(found, skipped=found.skipped + 1)
     promised = SEPARATORS[kind]
     if kind == ".txt":  # promises nothing, so the first line of the table decides
         first = next((line for line in lines if line.strip() and line[0] not in REMARKS), "")
         promised = next((mark for mark in ("\t", ",", ";", "|") if mark in first), " ")
-    return _recognise(kind, promised, lines, decimal)
+    return _recognize(kind, promised, lines, decimal)
 
 
-def _recognise(kind: str, promised: str, lines: Sequence[str], decimal: str | None) -> Dialect:
+def _recognize(kind: str, promised: str, lines: Sequence[str], decimal: str | None) -> Dialect:
     found = _Split(promised, lines)
     for mark in (";", "\t", ",", "|"):
         if mark != promised:
@@ -445,7 +445,7 @@ def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
     with text.open(encoding) as file:
         lines = list(islice(file, PEEK))
     try:
-        dialect = recognise(text.kind, lines, asked.decimal)
+        dialect = recognize(text.kind, lines, asked.decimal)
     except DecimalDoubt as doubt:
         view = quote(asked.view)
         raise BadFile(

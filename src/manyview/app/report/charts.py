@@ -41,9 +41,9 @@ MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "
 WIDE, SQUARE = (5.6, 4.2), (5.2, 4.6)
 #: Text of a chart in the page takes the page's own color, light or dark.
 INK = "#010203"
-#: Most observations of the reliance chart, classes of a chart, and bars above a heat map.
+#: Most samples of the reliance chart, classes of a chart, and bars above a heat map.
 DRAWN, CLASSES, BARS = 5000, 30, 6
-#: Levels with a color of their own on the map; the rarer ones share grey.
+#: Levels with a color of their own on the map; the rarer ones share gray.
 MOST_LEVELS, OTHER, UNKNOWN = 20, "#b0b0b0", "#d5d5d5"
 
 
@@ -65,7 +65,7 @@ def charts_of(run: Run) -> dict[str, Chart]:
 
     if points := tables["embedding"]:
         xy, codes = _columns(points, ["x", "y"]), _codes(points)
-        add("map", "Observations in two dimensions", SQUARE, _map, xy, codes, about["projection"])
+        add("map", "Samples in two dimensions", SQUARE, _map, xy, codes, about["projection"])
     add(
         "view_weights",
         "Bar chart of view weights",
@@ -80,7 +80,7 @@ def charts_of(run: Run) -> dict[str, Chart]:
         rows.sort(key=lambda r: (r["cluster"], 2 if r["departure"] is None else r["departure"]))
         rows = rows[:: -(-len(rows) // DRAWN)]
         values = _columns(rows, [f"reliance:{view}" for view in run.views])
-        add("reliance", "Heat map: reliance of every observation on every view",
+        add("reliance", "Heat map: reliance of every sample on every view",
             (7.5, 1.4 + 0.45 * len(run.views)), _reliance, values, _codes(rows), run.views)  # fmt: skip
     for name, text in (("agreement", "Agreement between views"),
                        ("redundancy", "Redundancy of views")):  # fmt: skip
@@ -96,7 +96,7 @@ def charts_of(run: Run) -> dict[str, Chart]:
         add("stability", "Stability of every cluster", (7.5, 3.6), _stability, run.clusters)
     if pairs := tables["consensus"]:
         shares = np.array([list(row.values())[2:] for row in pairs], dtype=float)
-        add("consensus", "Heat map: how often two observations were in one cluster over the refits",
+        add("consensus", "Heat map: how often two samples were in one cluster over the refits",
             SQUARE, draw_consensus, shares, _codes(pairs))  # fmt: skip
     if tried := tables["selection"]:
         scores = {name: _columns(tried, [name]).ravel() for name in tried[0] if name != "chosen"}
@@ -306,7 +306,7 @@ def _classes(ax: Any, run: Run, names: list[str]) -> None:
 
 
 class Coloring(NamedTuple):
-    """A property of observations by id: levels in order for categories, None for numbers."""
+    """A property of samples by id: levels in order for categories, None for numbers."""
 
     name: str
     values: Mapping[str, Any]

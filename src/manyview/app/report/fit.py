@@ -18,7 +18,7 @@ from .run_files import Rows, Run, read_run
 
 #: Rows kept for the largest CSVs; rows of a table that is listed whole, if it has not more.
 EMBEDDED, MOST_NAMED = 20_000, 30
-#: An observation that departs more than this from its cluster's usual reliance is named.
+#: A sample that departs more than this from its cluster's usual reliance is named.
 UNUSUAL = 0.25
 #: Words that a warning of the fit and the note on the same matter both have.
 SAME = (
@@ -355,12 +355,12 @@ def followed(about: Mapping[str, Any], remedy: str) -> tuple[list[str], list[str
 
 
 def _on_views(run: Run) -> dict[str, Any]:
-    """Observations that rely on other views than their cluster, on one view only, or on none."""
+    """Samples that rely on other views than their cluster, on one view only, or on none."""
     views = run.views
     rows = [row for row in run.tables["sample_weights"] if row["cluster"] >= 0]
     unusual = [row for row in rows if (row["departure"] or 0) > UNUSUAL]
     unusual.sort(key=lambda row: -row["departure"])
-    # The cells of a view that an observation lacks are empty.
+    # The cells of a view that a sample lacks are empty.
     here = [[view for view in views if row[f"weight:{view}"] is not None] for row in rows]
     alone = Counter(own[0] for own in here if len(own) == 1)
     unsupported = [
@@ -378,7 +378,7 @@ def _on_views(run: Run) -> dict[str, Any]:
         "table": table(
             headings,
             [[row[column] for column in columns] for row in unusual[:EMBEDDED]],
-            name="unusual_observations",
+            name="unusual_samples",
             caption="Departure: the share of reliance that lies elsewhere than is usual in the cluster.",
             formats=dict.fromkeys(headings[2:], ".0%"),
             shown=MOST_NAMED if len(unusual) <= MOST_NAMED else 10,
@@ -445,7 +445,7 @@ def _survival_table(run: Run, name: str, caption: str) -> Any:
 
 def _data_tables(run: Run) -> dict[str, Any]:
     about = run.about
-    counted = {row["view"]: row["observations"] for row in run.tables["view_weights"]}
+    counted = {row["view"]: row["samples"] for row in run.tables["view_weights"]}
     views = [
         [v["name"], v["features"], counted.get(v["name"]), about["n_samples"], v["sha256"]]
         for v in about["views"]

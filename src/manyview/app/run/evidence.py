@@ -34,11 +34,11 @@ from manyview.views.containers import Collection, Item
 MOST_ROWS = 5000
 #: Entries, and fewest rows, of the part of large files that is looked at.
 ENTRIES, FEWEST_ROWS = 2**22, 500
-#: Above this many observations refits and the rival clustering are left to those who ask for them.
+#: Above this many samples refits and the rival clustering are left to those who ask for them.
 LARGE = 20_000
-#: Share of the observations in a refit.
+#: Share of the samples in a refit.
 PART = 0.8
-#: Up to so many observations a refit is a whole fit: it is quick, and weights vary between parts.
+#: Up to so many samples a refit is a whole fit: it is quick, and weights vary between parts.
 FITTED_WHOLE = 1000
 #: Refits of parts that compare each view alone, and all but one, with all views.
 PART_RUNS = 5
@@ -48,10 +48,10 @@ LISTED = 50
 TESTED = 80_000_000
 #: Views up to which the model is fitted again without each.
 MOST_VIEWS = 12
-BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbours"
+BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbors"
 
 
-VOTES = "share of its nearest neighbours in the consensus that are in the same cluster"
+VOTES = "share of its nearest neighbors in the consensus that are in the same cluster"
 REFITS = "how likely a refit on resampled data is to put it into the same cluster"
 SHARE = "its largest share of the consensus"
 
@@ -64,7 +64,7 @@ class Findings:
     #: How sure every label is, and what that number means.
     sure: Array
     sure_is: str
-    #: Which views describe each observation.
+    #: Which views describe each sample.
     here: Array
     #: The views and the rows that were looked at.
     shown: Views
@@ -137,7 +137,7 @@ def confidence(model: Estimator) -> tuple[Array, str]:
 
 
 def described(model: Estimator, views: Views) -> Array:
-    """Which views describe each observation (N×n_views), as the model has it."""
+    """Which views describe each sample (N×n_views), as the model has it."""
     if not isinstance(model, RobustWMNMF):
         return np.column_stack([observed_rows(X) for X in views.matrices])
     columns = observed_columns(views)
@@ -225,7 +225,7 @@ def rivalry(method: str, labels: Array, rival: Array, truth: Any) -> list[dict[s
 
 
 def known_scores(truth: Any, labels: Array) -> dict[str, float]:
-    """Scores over the observations that have both a known class and a cluster."""
+    """Scores over the samples that have both a known class and a cluster."""
     both = [i for i, t in enumerate(truth) if t is not None and t == t and labels[i] >= 0]
     return scores(np.asarray([truth[i] for i in both]), labels[both]) if both else {}
 
@@ -256,11 +256,11 @@ def no_refits(model: Estimator, n: int, n_runs: int) -> str:
     if n_runs < 2:
         return "it refits the model several times, which was not asked for or is dear on large data"
     if n < 10:
-        return f"{n} observations are too few to leave some out"
-    # A part may have lost only observations that have data.
+        return f"{n} samples are too few to leave some out"
+    # A part may have lost only samples that have data.
     held = round(PART * n) - nowhere
     if n_clusters > held:
-        return f"{PART:.0%} of the observations are fewer than the {n_clusters} clusters asked for"
+        return f"{PART:.0%} of the samples are fewer than the {n_clusters} clusters asked for"
     return ""
 
 
@@ -288,7 +288,7 @@ def refitted(
 
 
 def _on_parts(model: Any, n_runs: int, seed: int, tell: Callable[[str], Any]) -> Stability:
-    """Every observation that has a cluster is left out equally often, as by `stability`."""
+    """Every sample that has a cluster is left out equally often, as by `stability`."""
     labels, rng, refits = np.asarray(model.labels_), generator(seed), Refits(model)
     known = np.flatnonzero(labels >= 0)
     runs = np.full((n_runs, len(labels)), -1)

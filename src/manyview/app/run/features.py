@@ -15,7 +15,7 @@ from manyview.plot.heatmap import BINARY, CALLS, NUMBERS, SAME, kind_of
 
 from .evidence import drawn, feature_names
 
-#: Observations of the heat map, its rows, and rows for each cluster and view at most.
+#: Samples of the heat map, its rows, and rows for each cluster and view at most.
 COLUMNS, ROWS, EACH = 400, 48, 5
 #: Features that differ less surely say nothing about a cluster.
 LEVEL = 0.05

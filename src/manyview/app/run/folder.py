@@ -98,22 +98,22 @@ def write_run(
     model : fitted RobustWMNMF or WMNMF
     views : the data it was fitted on, in the same form
     out : folder, made if need be; it must be empty unless ``force``
-    ids : names of the observations; by default those of the data, else row numbers from 0
-    original_ids : what the observations were called before their ids were matched with other tables
-        Written as a second column, ``original_id``, to every table of observations.
+    ids : names of the samples; by default those of the data, else row numbers from 0
+    original_ids : what the samples were called before their ids were matched with other tables
+        Written as a second column, ``original_id``, to every table of samples.
     settings : whatever the caller wants remembered of how the model was chosen
     info : shown in the report and kept in ``run.json``
         "command" (text), "alignment" (sentences), "warnings" (sentences), "inputs" (a dict per
         file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
-    truth : known classes, one per observation (None where unknown), to score the clusters with
+    truth : known classes, one per sample (None where unknown), to score the clusters with
     clinical : DataFrame or dict of columns, tested for differences between clusters
-        A row per observation, in their order or, if it is indexed by ids, matched by these.
+        A row per sample, in their order or, if it is indexed by ids, matched by these.
     time, event : columns of ``clinical`` with the time of survival and whether the event happened
     horizon : time up to which restricted mean survival is taken (`outcomes.survival`)
     covariates : columns of ``clinical`` for which hazard ratios are adjusted (needs lifelines)
     adjusted : columns of ``clinical`` that were regressed out of the views (`adjust`), for the report
     gene_sets : path of a GMT file, or dict of name → genes, tested by cluster (`outcomes.gene_sets`)
-    stability_runs : refits on parts of the data; by default 10 up to 1000 observations, 5 up to
+    stability_runs : refits on parts of the data; by default 10 up to 1000 samples, 5 up to
         20,000, none above. 0 leaves stability out.
     selection : how the number of clusters was chosen (`select_n_clusters`), written to
         ``selection.csv``; by default the model's own ``selection_``, if it has one
@@ -189,7 +189,7 @@ class NewFiles:
         return found.labels, found.fusion_labels, about, notes
 
     def write(self, tables: Mapping[str, Any]) -> None:
-        """Write tables as CSV; in those of observations the original of each id, if any, is behind it."""
+        """Write tables as CSV; in those of samples the original of each id, if any, is behind it."""
         for name, table in tables.items():
             rows = table if isinstance(table, list) else table.to_dict("records")
             columns = list(dict.fromkeys(c for row in rows for c in row))
@@ -252,7 +252,7 @@ def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
     n = views.n_samples
     if len(model.labels_) != n:
         raise ValueError(
-            f"the views have {n} observations, but the model was fitted on {len(model.labels_)}; "
+            f"the views have {n} samples, but the model was fitted on {len(model.labels_)}; "
             "pass the views it was fitted on"
         )
     if list(views.names) != list(model.view_names_in_):
@@ -265,7 +265,7 @@ def _ids(model: Estimator, views: Views, ids: Any) -> list[str]:
     if ids is None:
         ids = range(n)
     if len(ids) != n:
-        raise ValueError(f"ids has {len(ids)} names for {n} observations; give one each")
+        raise ValueError(f"ids has {len(ids)} names for {n} samples; give one each")
     return [str(i) for i in ids]
 
 
@@ -275,14 +275,14 @@ def _originals(names: list[str], original_ids: Sequence[Any] | None) -> dict[str
     if len(original_ids) != len(names) or len(set(names)) < len(names):
         raise ValueError(
             f"original_ids has {len(original_ids)} names for {len(set(names))} different ids of "
-            f"{len(names)} observations; give one each, and every observation its own id"
+            f"{len(names)} samples; give one each, and every sample its own id"
         )
     return dict(zip(names, map(str, original_ids), strict=True))
 
 
 def _check_truth(truth: Any, n: int) -> None:
     if truth is not None and len(truth) != n:
-        raise ValueError(f"truth has {len(truth)} classes for {n} observations; give one each")
+        raise ValueError(f"truth has {len(truth)} classes for {n} samples; give one each")
 
 
 def add_meaning(

@@ -1,4 +1,4 @@
-"""What the clusters mean to those who know more of the observations: survival, clinic, classes."""
+"""What the clusters mean to those who know more of the samples: survival, clinic, classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from manyview.views.ids import places
 
 from .evidence import looked_at
 
-#: Clinical columns that are tested, and that are kept to colour the map by.
+#: Clinical columns that are tested, and that are kept to color the map by.
 MOST_COLUMNS, MOST_KEPT = 200, 60
 TITLES = {
     "clusters": "survival",
@@ -48,7 +48,7 @@ TITLES = {
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of the observations beside the views, one entry per observation.
+    """What is known of the samples beside the views, one entry per sample.
 
     ``happened`` is the value of ``event`` that means the event, where it was said. ``adjusted`` names
     the columns that were regressed out of the views.
@@ -157,12 +157,12 @@ def known(
             rows = places(ids, [str(i) for i in table.ids])
             if len(ids) and not (rows >= 0).any():
                 raise ValueError(
-                    f"clinical shares no id with the observations: they have {ids[0]!r}, it has "
-                    f"{str(table.ids[0])!r}; give one observation one id everywhere"
+                    f"clinical shares no id with the samples: they have {ids[0]!r}, it has "
+                    f"{str(table.ids[0])!r}; give one sample one id everywhere"
                 )
         elif table.n != len(ids):
             raise ValueError(
-                f"clinical has {table.n} rows for {len(ids)} observations; give one row each, or a "
+                f"clinical has {table.n} rows for {len(ids)} samples; give one row each, or a "
                 "DataFrame indexed by their ids"
             )
         columns = {name: as_list(c) for name, c in table.columns.reindex(rows).items()}
@@ -339,7 +339,7 @@ def _is_class(values: list[Any], known: Known) -> bool:
 
 
 def _annotations(ids: Sequence[str], known: Known) -> tuple[Any, list[dict[str, Any]]]:
-    """What observations can be coloured by: a column each of texts or numbers, and of which kind."""
+    """What samples can be colored by: a column each of texts or numbers, and of which kind."""
     columns: dict[str, Any] = {"id": list(ids)}
     kinds: list[dict[str, Any]] = []
     given: list[tuple[str, Any]] = [

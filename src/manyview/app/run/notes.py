@@ -21,7 +21,7 @@ TINY, TINY_SHARE = 5, 0.01
 STRANGER = 0.1
 #: Hennig's rule for the Jaccard stability of a cluster.
 UNSTABLE = 0.6
-#: Observations missing everywhere that are named.
+#: Samples missing everywhere that are named.
 NAMED = 5
 #: Below this adjusted Rand index two clusterings are rather different.
 DIFFERENT = 0.5
@@ -32,7 +32,7 @@ def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findin
     notes = []
     if not np.any(model.consensus_):
         notes.append(
-            "The consensus is zero everywhere: the regulariser has driven it there, and the "
+            "The consensus is zero everywhere: the regularizer has driven it there, and the "
             "clusters mean nothing. Lower beta."
         )
     if model.stop_reason_ == Stop.MAX_ITER:
@@ -42,7 +42,7 @@ def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findin
         )
     if len(views) > 1:
         notes += _views(model, views, found)
-    notes += _observations(views, ids, found)
+    notes += _samples(views, ids, found)
     notes += _clusters(found.labels, number_of_clusters(model), found.stable)
     if found.rivals and found.rivals[0]["ari_with_other"] < DIFFERENT:
         gaps = " The plain method knows nothing of missing views, which may be why."
@@ -95,7 +95,7 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
     return found
 
 
-def _observations(views: Views, ids: list[str], measured: Findings) -> list[str]:
+def _samples(views: Views, ids: list[str], measured: Findings) -> list[str]:
     found, labels = [], measured.labels
     nowhere = np.flatnonzero(labels < 0)
     if len(nowhere):

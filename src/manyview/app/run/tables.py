@@ -18,9 +18,9 @@ from .evidence import Findings, drawn, feature_names, shares_measurements
 from .features import heatmap, leading_features
 from .record import component_files
 
-#: Observations drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
+#: Samples drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
 DRAWN = 5000
-#: Observations whose pairs are counted over the refits.
+#: Samples whose pairs are counted over the refits.
 PAIRED = 200
 
 
@@ -55,7 +55,7 @@ def tables_of(
         "view_weights": {
             "view": names,
             "features": [X.shape[1] for X in views.matrices],
-            "observations": here.sum(axis=0),
+            "samples": here.sum(axis=0),
             "weight": model.view_weights_,
             **({"learned_weight": model.learned_view_weights_} if robust else {}),
             "mean_reliance": model.reliance_.mean(axis=0),
@@ -111,18 +111,18 @@ def tables_of(
         tables["fusion_labels"] = {"id": everyone, **found.fusion_labels}
     if stable is not None:
         tables["stability"] = {
-            "id": everyone[known], "cluster": labels[known], "stability": stable.observations[known]
+            "id": everyone[known], "cluster": labels[known], "stability": stable.samples[known]
         }  # fmt: skip
         rows = drawn(labels, PAIRED)
-        rows = rows[np.lexsort((-stable.observations[rows], labels[rows]))]
-        # How often two observations were in one cluster, of the refits that saw both.
+        rows = rows[np.lexsort((-stable.samples[rows], labels[rows]))]
+        # How often two samples were in one cluster, of the refits that saw both.
         shares = _by_name(
             "", [f"{j + 1}:{ids[i]}" for j, i in enumerate(rows)], stable.together(rows).T
         )
         tables["consensus"] = {"id": everyone[rows], "cluster": labels[rows], **shares}
     for s, file in enumerate(component_files(names)):
         U, own = model.components_[s], feature_names(views, s)
-        if len(own) != U.shape[1]:  # distances are factorised by their principal coordinates
+        if len(own) != U.shape[1]:  # distances are factorized by their principal coordinates
             own = [f"coordinate_{j}" for j in range(U.shape[1])]
         tables[file.removesuffix(".csv")] = {
             "feature": own, **{f"component_{k}": row for k, row in enumerate(U)}
@@ -155,10 +155,10 @@ def origin_of_weights(model: Estimator) -> str:
 
 
 def departures(reliance: Array, labels: Array, here: Array) -> Array:
-    """Share of an observation's reliance that lies elsewhere than is usual in its cluster, in [0, 1].
+    """Share of a sample's reliance that lies elsewhere than is usual in its cluster, in [0, 1].
 
-    Usual is the median of the cluster over the views the observation has: to lack a view is no
-    departure. NaN for an observation that no view supports.
+    Usual is the median of the cluster over the views the sample has: to lack a view is no
+    departure. NaN for a sample that no view supports.
     """
     found = np.full(len(labels), np.nan)
     for k in np.unique(labels[labels >= 0]):
@@ -179,23 +179,23 @@ def top_features(
 ) -> list[dict[str, Any]]:
     """The features of largest |effect| per cluster and view.
 
-    The effect is the standardised mean difference (Cohen's d): the mean of the cluster minus that
-    of all other observations, in pooled standard deviations. It does not depend on units.
+    The effect is the standardized mean difference (Cohen's d): the mean of the cluster minus that
+    of all other samples, in pooled standard deviations. It does not depend on units.
     """
     rows: list[dict[str, Any]] = []
     own_parts = parts_are_clusters(model)
     clusters = np.unique(labels[labels >= 0])
     for s, (name, X) in enumerate(zip(views.names, views.matrices, strict=True)):
         names = feature_names(views, s)
-        centre = _centre(X)
-        sums = [_sums(X[labels == k], centre) for k in clusters]
+        center = _center(X)
+        sums = [_sums(X[labels == k], center) for k in clusters]
         total = tuple(np.sum([part[m] for part in sums], axis=0) for m in range(3))
         for k, inside in zip(clusters, sums, strict=True):
             rest = tuple(t - i for t, i in zip(total, inside, strict=True))
             effect, mean, mean_rest = _effect(inside, rest)
             # A mean that differs from 0 only by the rounding of its shift is 0.
             there, elsewhere = (
-                np.where(np.abs(m + centre) > 1e-12 * np.abs(centre), m + centre, 0.0)
+                np.where(np.abs(m + center) > 1e-12 * np.abs(center), m + center, 0.0)
                 for m in (mean, mean_rest)
             )
             for rank, j in enumerate(np.argsort(-np.abs(effect), kind="stable")[:top]):
@@ -221,7 +221,7 @@ def parts_are_clusters(model: Estimator) -> bool:
     return isinstance(model, RobustWMNMF) or model.assign_labels == "argmax"
 
 
-def _centre(X: Matrix) -> Array:
+def _center(X: Matrix) -> Array:
     """What to subtract so that squares do not cancel; zero for sparse views, which stay sparse."""
     if sp.issparse(X):
         return np.zeros(X.shape[1])
@@ -229,14 +229,14 @@ def _centre(X: Matrix) -> Array:
     return np.nansum(X, axis=0, dtype=float) / n
 
 
-def _sums(X: Matrix, centre: Array) -> tuple[Array, Array, Array]:
+def _sums(X: Matrix, center: Array) -> tuple[Array, Array, Array]:
     """Number of values, their sum and sum of squares, per feature; NaN does not count."""
     if sp.issparse(X):
         X = X.astype(float)
         n = np.full(X.shape[1], X.shape[0], dtype=float)
         return n, np.ravel(X.sum(axis=0)), np.ravel(X.multiply(X).sum(axis=0))
     seen = ~np.isnan(X)
-    X = np.where(seen, X - centre, 0)
+    X = np.where(seen, X - center, 0)
     return seen.sum(axis=0).astype(float), X.sum(axis=0), (X**2).sum(axis=0)
 
 

@@ -23,7 +23,7 @@ from manyview.app.options import FitRequest
 from manyview.engines.numpy.presence import observed_rows, survey
 from manyview.io.child import confine
 from manyview.outcomes.columns import read_column, read_levels
-from manyview.outcomes.endpoints import recognise, split_event
+from manyview.outcomes.endpoints import recognize, split_event
 
 from .answers import Word, choices, request, shown
 
@@ -99,7 +99,7 @@ def _zeros(data: ReadViews, said: str) -> tuple[list[str], list[Word]]:
 
 def _offers(columns: dict[str, list[Any]], ask: FitRequest) -> tuple[str, dict[str, Any]]:
     """What is said of survival, and what may be chosen: the coding of the event, effects to be removed."""
-    found = recognise(columns)
+    found = recognize(columns)
     note, doubt = found.note, found.doubt
     if ask.event is not None:
         time = ask.time or found.time

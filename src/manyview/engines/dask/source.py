@@ -71,7 +71,7 @@ class DaskMatrix:
     def _by_rows(self, data: Any) -> Any:
         if data.ndim != 2:
             raise ValueError(
-                f"Expected 2D array for {self.label} (observations × features), got {data.ndim}D "
+                f"Expected 2D array for {self.label} (samples × features), got {data.ndim}D "
                 "array instead"
             )
         if data.dtype.kind not in "biuf":

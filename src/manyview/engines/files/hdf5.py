@@ -247,7 +247,7 @@ def _names_of(file: Any, key: str) -> tuple[Array | None, Array | None]:
 
 
 def _names(file: Any, table: str) -> Array | None:
-    """Names of the observations or variables of an AnnData."""
+    """Names of the samples or variables of an AnnData."""
     group = file.get(table)
     if getattr(getattr(group, "dtype", None), "names", None):
         raise ValueError("it was written by AnnData before 0.7; save it again by a newer one")

@@ -21,7 +21,7 @@ from manyview._arrays import converted, is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import Lists, Remote
 from manyview.engines.threads import Threads, blocks
-from manyview.maths.relations import closed_neighbourhoods
+from manyview.maths.relations import closed_neighborhoods
 
 from .compiled import compiled
 from .masked import unit_sum_rows
@@ -104,7 +104,7 @@ def squared_norms(Z: Matrix) -> Array:
 #: Most products of the rows of a sparse view, or of one with few features, that are kept.
 FEW_PRODUCTS = 2**24
 #: Entries of long rows that are multiplied together.
-CENTRED = 2**20
+CENTerED = 2**20
 #: Sparse views with a larger share of nonzeros are written out: where compiled loops make products of
 #: all rows, of up to so many entries, and any others.
 WITH_PRODUCTS, HARDLY_SPARSE, SMALL, FULL = 0.06, 0.03, 2**25, 0.25
@@ -161,10 +161,10 @@ def products_of(Z: Matrix, codes: Array) -> Products:
     n = Z.shape[0] if first is None else len(first)
     mean, table = Z.mean(axis=0), np.zeros((), dtype=Z.dtype)
     # Of long rows some columns at a time: no second array of the size of the view.
-    for part in blocks(slice(0, Z.shape[1]), max(n, CENTRED // n)):
-        centred = Z[:, part] if first is None else Z[first, part]
-        centred = centred - mean[part]
-        table = table + centred @ centred.T
+    for part in blocks(slice(0, Z.shape[1]), max(n, CENTerED // n)):
+        centered = Z[:, part] if first is None else Z[first, part]
+        centered = centered - mean[part]
+        table = table + centered @ centered.T
     return Products(table, of)
 
 
@@ -552,7 +552,7 @@ class LinkGeometry(Geometry):
         kept = chosen[(i + j) % M] | (i == j)
         half = sp.csr_array((links.data[kept], (links.row[kept], j[kept])), shape=(n, M))
         linked = np.bincount(links.row[kept & (i != j)], minlength=n) > 0
-        Z = closed_neighbourhoods(half, self.discount).astype(self.Z.dtype)
+        Z = closed_neighborhoods(half, self.discount).astype(self.Z.dtype)
         return Geometry(Z, self.present & linked, False, self.mass)
 
 
@@ -572,13 +572,13 @@ class FileGeometry(Geometry):
     def __init__(self, Z: Any, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
         along = project(Z, self.directions)
-        self.centre = along.mean(axis=0)
-        along -= self.centre
+        self.center = along.mean(axis=0)
+        along -= self.center
         super().__init__(along, present, unit_rows)
         self.n_features = Z.shape[1]
 
     def coordinates(self, Z: Any) -> Array:
-        return project(Z, self.directions) - self.centre
+        return project(Z, self.directions) - self.center
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
         new: Any = super().distinct(first, mass)
@@ -624,7 +624,7 @@ class SparseGeometry(FileGeometry):
         some = _evenly(np.flatnonzero(present), DIRECTION_ROWS)
         self.source = Z
         self.directions = leading_directions(Z[some], dtype=np.float32)
-        self.centre = project(Z[some], self.directions).mean(axis=0)
+        self.center = project(Z[some], self.directions).mean(axis=0)
         Geometry.__init__(self, self.coordinates(Z), present, unit_rows)
         self.n_features = Z.shape[1]
 

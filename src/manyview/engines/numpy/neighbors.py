@@ -90,21 +90,21 @@ class Part:
             share = np.maximum(observed.mean(axis=1), 1 / Z.shape[1])
             self.scale = (scale / share).astype(np.float32)
         # Geometry do not care where the origin is; around the mean, numbers are small and round well.
-        self.sparse, self.centre = sp.issparse(Z), np.zeros(Z.shape[1])
+        self.sparse, self.center = sp.issparse(Z), np.zeros(Z.shape[1])
         if self.sparse:
             self.squared = row_norms(Z, squared=True)
             return
-        self.centre, self.squared = Z.mean(axis=0, dtype=float), np.empty(len(here))
+        self.center, self.squared = Z.mean(axis=0, dtype=float), np.empty(len(here))
         for b in blocks(slice(0, len(here)), looking_rows(Z.shape[1])):
-            self.squared[b] = row_norms(self._centred(b), squared=True)
+            self.squared[b] = row_norms(self._centered(b), squared=True)
 
-    def _centred(self, rows: slice) -> Array:
-        gap = (self.Z[rows] - self.centre).astype(np.float32)
+    def _centered(self, rows: slice) -> Array:
+        gap = (self.Z[rows] - self.center).astype(np.float32)
         return gap if self.observed is None else gap * self.observed[rows]
 
     def read(self, rows: slice) -> Array:
         """u of a dense view."""
-        return self._centred(rows) * self.scale[rows, None]
+        return self._centered(rows) * self.scale[rows, None]
 
     def scaled(self) -> sp.csr_array:
         """u of a sparse view."""
@@ -369,12 +369,12 @@ class Cells(NamedTuple):
             count = max(1, min(count, u.nnz // u.shape[1]))
         rng, places = np.random.default_rng(seed), sides.places()
         some = places[np.sort(rng.choice(n, min(n, PER_CELL * count), replace=False))]
-        centres = _centres(some, count, rng)
+        centers = _centers(some, count, rng)
         # Cells of one region follow each other: rows that ask together look into the same ones.
-        regions = _centres(centres, round(count**0.5), rng)
-        centres = centres[np.argsort(_nearest_centre(centres, regions), kind="stable")]
+        regions = _centers(centers, round(count**0.5), rng)
+        centers = centers[np.argsort(_nearest_center(centers, regions), kind="stable")]
         _, cell, sizes = np.unique(  # cells without rows are none
-            _nearest_centre(places, centres), return_inverse=True, return_counts=True
+            _nearest_center(places, centers), return_inverse=True, return_counts=True
         )
         starts = np.concatenate([[0], np.cumsum(sizes)])
         means, sparse = _means(sides.right, cell, len(sizes)), None
@@ -408,19 +408,19 @@ class Cells(NamedTuple):
         return np.ascontiguousarray((products <= limit[:, None]).T)
 
 
-def _centres(places: Array, count: int, rng: np.random.Generator) -> Array:
+def _centers(places: Array, count: int, rng: np.random.Generator) -> Array:
     """Means of groups of rows near each other: some rounds of k-means."""
-    centres = places[rng.permutation(len(places))[:count]]
+    centers = places[rng.permutation(len(places))[:count]]
     for _ in range(ROUNDS):
-        centres = _means(places, _nearest_centre(places, centres), count, centres)
-    return centres
+        centers = _means(places, _nearest_center(places, centers), count, centers)
+    return centers
 
 
-def _nearest_centre(places: Array, centres: Array) -> Array:
-    """The nearest centre of every row."""
-    sizes, nearest = (centres * centres).sum(axis=1), np.empty(len(places), dtype=np.int64)
+def _nearest_center(places: Array, centers: Array) -> Array:
+    """The nearest center of every row."""
+    sizes, nearest = (centers * centers).sum(axis=1), np.empty(len(places), dtype=np.int64)
     for b in blocks(slice(0, len(places)), ASKED):
-        nearest[b] = (sizes - 2 * (places[b] @ centres.T)).argmin(axis=1)
+        nearest[b] = (sizes - 2 * (places[b] @ centers.T)).argmin(axis=1)
     return nearest
 
 
@@ -611,7 +611,7 @@ def use_index(n: int) -> bool:
     if compiled() is not None:
         return True
     warn_user(
-        f"exact neighbours of {n} observations take time quadratic in their number; "
+        f"exact neighbors of {n} samples take time quadratic in their number; "
         "pip install 'manyview[fast]' for an approximate index"
     )
     return False
@@ -659,7 +659,7 @@ def index_neighbors(
 def tell_rough(recall: float, k: int) -> None:
     """Say how few of the neighbors of a sample were found."""
     warn_user(
-        f"the neighbour index finds only {recall:.0%} of the {k} nearest neighbours of a sample of "
+        f"the neighbor index finds only {recall:.0%} of the {k} nearest neighbors of a sample of "
         "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
     )
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, storable
 from manyview.maths.relations import (
-    closed_neighbourhoods,
+    closed_neighborhoods,
     discounts,
     own_links,
     squared_from_kernel,
@@ -27,7 +27,7 @@ ASYMMETRY = 1e-6
 
 
 class Relation(ABC):
-    """Rows and columns are observations; see `GraphView`, `KernelView` and `DistanceView`."""
+    """Rows and columns are samples; see `GraphView`, `KernelView` and `DistanceView`."""
 
     kind: ClassVar[str]
     #: What a row without an entry lacks, in a sentence.
@@ -35,7 +35,7 @@ class Relation(ABC):
     matrix: Matrix
     ids: Array | None
     columns: Array | None
-    #: Whether rows are unseen observations, and columns the fitted ones.
+    #: Whether rows are unseen samples, and columns the fitted ones.
     unseen: bool = False
 
     def _name(self, matrix: Matrix, ids: Any, columns: Any, frame: Any) -> None:
@@ -86,7 +86,7 @@ class Relation(ABC):
         return new
 
     def __getitem__(self: Own, rows: Any) -> Own:
-        """The relation among some of the observations."""
+        """The relation among some of the samples."""
         places = np.arange(self.shape[0])[rows]
         if len(places) == self.shape[0] and (places == np.arange(len(places))).all():
             return self._with(self.matrix)
@@ -96,7 +96,7 @@ class Relation(ABC):
         return self._with(part)
 
     def take(self: Own, places: Array) -> Own:
-        """Observations in another order.
+        """Samples in another order.
 
         Parameters
         ----------
@@ -118,12 +118,12 @@ class Relation(ABC):
         return self._with(whole)
 
     def for_unseen(self: Own, columns: Array | None) -> Own:
-        """Rows of unseen observations, with columns in the order of the fitted ones.
+        """Rows of unseen samples, with columns in the order of the fitted ones.
 
         Parameters
         ----------
         columns : ndarray or None
-            Ids of the fitted observations, if they have any."""
+            Ids of the fitted samples, if they have any."""
         new = copy(self)
         new.unseen = True
         if columns is not None and self.columns is not None:
@@ -132,7 +132,7 @@ class Relation(ABC):
             if absent:
                 raise ValueError(
                     f"{type(self).__name__} lacks {len(absent)} of the {len(columns)} fitted "
-                    f"observations in its columns, the first being {absent[0]!r}"
+                    f"samples in its columns, the first being {absent[0]!r}"
                 )
             order = [place[str(name)] for name in columns]
             matrix = self.matrix.tocsc() if sp.issparse(self.matrix) else self.matrix
@@ -141,12 +141,12 @@ class Relation(ABC):
         return new
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit; rows of unseen ones are as they are."""
+        """Refuse what cannot relate the samples of a fit; rows of unseen ones are as they are."""
         n, m = self.shape
         if not self.unseen and n != m:
             raise ValueError(
                 f"view {name!r} is a {self.kind} of shape {self.shape}; for a fit its rows and columns "
-                "are the same observations. Of unseen ones, predict takes (unseen, fitted)"
+                "are the same samples. Of unseen ones, predict takes (unseen, fitted)"
             )
 
     def present(self) -> Array:
@@ -197,7 +197,7 @@ def refuse_negative(values: Array, cls: str, remedy: str) -> None:
 
 
 def without_missing(matrix: Array, cls: str) -> Array:
-    """Zeros for observations whose whole row (and column) is NaN; NaN elsewhere is refused."""
+    """Zeros for samples whose whole row (and column) is NaN; NaN elsewhere is refused."""
     unknown = np.isnan(matrix)
     if not unknown.any():
         return matrix
@@ -210,7 +210,7 @@ def without_missing(matrix: Array, cls: str) -> Array:
         i, j = np.argwhere(unknown & ~expected)[0]
         raise ValueError(
             f"{cls} has {int((unknown & ~expected).sum())} NaN entries (the first at row {i}, column "
-            f"{j}) of observations that are there; an observation is known to all others or to none"
+            f"{j}) of samples that are there; a sample is known to all others or to none"
         )
     return np.where(expected | unknown, 0, matrix)
 
@@ -228,7 +228,7 @@ def refuse_asymmetric(matrix: Array, label: str) -> None:
 def refuse_sparse(data: Any, cls: str) -> Any:
     if sp.issparse(data):
         raise ValueError(
-            f"{cls} is sparse, and its zeros would count as entries; a matrix of neighbours only is a "
+            f"{cls} is sparse, and its zeros would count as entries; a matrix of neighbors only is a "
             "GraphView, with weights that grow with similarity"
         )
     return data
@@ -239,18 +239,18 @@ __all__ = ["DistanceView", "GraphView", "KernelView", "Relation", "kind_of", "no
 
 @storable
 class GraphView(Relation):
-    """Links between the observations as a view, for `RobustWMNMF`.
+    """Links between the samples as a view, for `RobustWMNMF`.
 
     Parameters
     ----------
     A : sparse or dense array, or DataFrame (N, N)
-        Weights of the links, 0 for none. A row holds the links that go out from an observation: of
+        Weights of the links, 0 for none. A row holds the links that go out from a sample: of
         directed ones ``A`` and ``A.T`` are two views, ``A + A.T`` counts both ways. Links of an
-        observation to itself do not count. To place unseen observations: (unseen, N).
+        sample to itself do not count. To place unseen samples: (unseen, N).
     ids : sequence, optional
         Names of the rows; the index of a DataFrame is taken.
     columns : sequence, optional
-        Names of the columns, where they are the fitted observations in another order.
+        Names of the columns, where they are the fitted samples in another order.
 
     Examples
     --------
@@ -273,14 +273,14 @@ class GraphView(Relation):
         self._name(sp.csr_array(matrix), ids, columns, frame)
 
     def links(self) -> sp.csr_array:
-        """Links between the fitted observations, none to itself."""
+        """Links between the fitted samples, none to itself."""
         A = sp.csr_array(self.matrix - sp.diags_array(self.matrix.diagonal(), format="csr"))
         A.eliminate_zeros()
         A.sort_indices()
         return A
 
     def as_features(self) -> Matrix:
-        """Whom every observation is linked to, itself included, hubs discounted.
+        """Whom every sample is linked to, itself included, hubs discounted.
 
         Returns
         -------
@@ -290,14 +290,14 @@ class GraphView(Relation):
         self.check("graph")
         A = self.links()
         closed = sp.csr_array(A + sp.diags_array(own_links(A)))
-        return closed_neighbourhoods(closed, discounts(closed))
+        return closed_neighborhoods(closed, discounts(closed))
 
 
 class Dissimilarity(Relation):
-    """A relation with a distance between any two observations."""
+    """A relation with a distance between any two samples."""
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit, also what is not symmetric."""
+        """Refuse what cannot relate the samples of a fit, also what is not symmetric."""
         super().check(name)
         if not self.unseen:
             refuse_asymmetric(self.matrix, f"view {name!r}, a {self.kind},")
@@ -309,13 +309,13 @@ class Dissimilarity(Relation):
 
 @storable
 class DistanceView(Dissimilarity):
-    """Distances between the observations as a view, for `RobustWMNMF`.
+    """Distances between the samples as a view, for `RobustWMNMF`.
 
     Parameters
     ----------
     D : array or DataFrame (N, N)
-        Distances, not squared; symmetric. A row and column of NaN: the observation is missing in this
-        view. To place unseen observations: (unseen, N).
+        Distances, not squared; symmetric. A row and column of NaN: the sample is missing in this
+        view. To place unseen samples: (unseen, N).
     ids, columns : sequence, optional
         As in `GraphView`.
 
@@ -337,14 +337,14 @@ class DistanceView(Dissimilarity):
         self._name(matrix, ids, columns, frame)
 
     def check(self, name: str) -> None:
-        """Refuse what cannot relate the observations of a fit, also a diagonal that is not 0."""
+        """Refuse what cannot relate the samples of a fit, also a diagonal that is not 0."""
         super().check(name)
         own = np.zeros(0) if self.unseen else self.matrix.diagonal()
         if (own > ASYMMETRY * self.matrix.max(initial=0)).any():
             i = int(own.argmax())
             raise ValueError(
                 f"view {name!r} is a distance matrix with {own[i]:g} on its diagonal (row {i}); an "
-                "observation is at 0 from itself. Similarities are a KernelView"
+                "sample is at 0 from itself. Similarities are a KernelView"
             )
 
     def squared(self) -> Array:
@@ -352,7 +352,7 @@ class DistanceView(Dissimilarity):
         return self.matrix.astype(float) ** 2
 
     def as_features(self) -> Matrix:
-        """exp(−d²/2m²), m the median distance: how near every other observation is."""
+        """exp(−d²/2m²), m the median distance: how near every other sample is."""
         known = self.matrix[self.matrix > 0]
         width = float(np.median(known)) if known.size else 1.0
         return np.exp(-self.squared() / (2 * width**2)) * self.present()[:, None]
@@ -360,17 +360,17 @@ class DistanceView(Dissimilarity):
 
 @storable
 class KernelView(Dissimilarity):
-    """Similarities between the observations as a view, for `RobustWMNMF`.
+    """Similarities between the samples as a view, for `RobustWMNMF`.
 
     Parameters
     ----------
     S : array or DataFrame (N, N)
         A kernel: symmetric, s_ii + s_jj − 2 s_ij is a squared distance. A row and column of NaN: the
-        observation is missing in this view. To place unseen observations: (unseen, N).
+        sample is missing in this view. To place unseen samples: (unseen, N).
     ids, columns : sequence, optional
         As in `GraphView`.
     diagonal : sequence of float, optional
-        For unseen observations: how similar each is to itself. Not needed for kernels that are
+        For unseen samples: how similar each is to itself. Not needed for kernels that are
         constant there, as the Gaussian and the cosine are.
 
     Examples
@@ -408,7 +408,7 @@ class KernelView(Dissimilarity):
         return part
 
     def take(self, places: Array) -> KernelView:
-        """Observations in another order.
+        """Samples in another order.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class KernelView(Dissimilarity):
         Parameters
         ----------
         fitted : ndarray
-            Those of the fitted observations."""
+            Those of the fitted samples."""
         if self.diagonal is not None:
             return self.diagonal
         if not self.present().any():
@@ -439,7 +439,7 @@ class KernelView(Dissimilarity):
         return np.full(self.shape[0], fitted.mean() if len(fitted) else 0.0)
 
     def as_features(self) -> Matrix:
-        """Similarities to every observation, shifted to start at 0."""
+        """Similarities to every sample, shifted to start at 0."""
         return (self.matrix - min(0.0, float(self.matrix.min(initial=0)))) * self.present()[:, None]
 
 
@@ -453,7 +453,7 @@ def kind_of(X: Any) -> str | None:
 
 
 def no_relation(kind: str, shape: tuple[int, int]) -> Relation:
-    """A relation that none of some unseen observations has."""
+    """A relation that none of some unseen samples has."""
     cls = KINDS[kind]
     found = cls(sp.csr_array(shape) if cls is GraphView else np.zeros(shape))  # type: ignore[call-arg]
     return found.for_unseen(None)

@@ -1,8 +1,8 @@
-"""Observations that repeat, and values that repeat within a view.
+"""Samples that repeat, and values that repeat within a view.
 
-An observation whose copies are identical in every view counts once, with a mass: a hundred copies are
+A sample whose copies are identical in every view counts once, with a mass: a hundred copies are
 no more neighbors of each other than one row is of itself, and links among them alone would cut the
-graph into pieces. Different observations that are identical in one view (a category) are as near there
+graph into pieces. Different samples that are identical in one view (a category) are as near there
 as can be; where they are more than the neighbors wanted, a list takes every so-many-th of them.
 """
 
@@ -31,7 +31,7 @@ FIRST, SECOND, PLACE = -0x61C8864680B583EB, -0x40A7B892E31B1A47, -0x6B2FB644ECCE
 
 @dataclass(frozen=True)
 class Repeats:
-    """The first row of every distinct observation, which of them each row is, how often each occurs.
+    """The first row of every distinct sample, which of them each row is, how often each occurs.
 
     ``mass`` is in units of the least frequent; None where all occur equally often.
     """
@@ -51,7 +51,7 @@ def repeats_of(views: list[Geometry]) -> Repeats | None:
     _, first, of, count = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
-    order = np.argsort(first)  # distinct observations keep their order
+    order = np.argsort(first)  # distinct samples keep their order
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     mass = count[order] / count.min()
@@ -67,7 +67,7 @@ def _all_differ(codes: Array) -> bool:
 def distinct(
     views: list[Geometry], telling: list[Geometry] | None = None
 ) -> tuple[list[Geometry], Repeats | None]:
-    """The views of the distinct observations, which ``telling`` views (by default all) tell apart."""
+    """The views of the distinct samples, which ``telling`` views (by default all) tell apart."""
     repeats = repeats_of(views if telling is None else telling)
     if repeats is None:
         return views, None
@@ -93,7 +93,7 @@ def fewest_copies(X: Any) -> Any:
 
 
 def expanded_graph(graph: sp.csr_array, repeats: Repeats | None) -> sp.csr_array:
-    """A graph of distinct observations for all: first copies have the edges, others hang on them."""
+    """A graph of distinct samples for all: first copies have the edges, others hang on them."""
     if repeats is None:
         return graph
     n, first = len(repeats.of), repeats.first.astype(graph.indices.dtype)
@@ -121,7 +121,7 @@ class Crowds:
 def crowds_of(view: Geometry, rows: Array, k: int) -> Crowds | None:
     """The lists of rows in crowds: neighbors evenly spread over the crowd, counted by mass.
 
-    A row may meet its own copies there. Copies of one observation alone are no crowd.
+    A row may meet its own copies there. Copies of one sample alone are no crowd.
     """
     codes = view.codes()[rows]
     if _all_differ(codes):

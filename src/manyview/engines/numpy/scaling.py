@@ -16,7 +16,7 @@ from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import ScaledThere, Scaling, engine_part
 from manyview.engines.threads import blocks
 from manyview.maths.relations import (
-    closed_neighbourhoods,
+    closed_neighborhoods,
     discounts,
     own_links,
     principal_coordinates,
@@ -269,7 +269,7 @@ ROTATION = 0
 
 
 class Linked(NamedTuple):
-    """Coordinates of fitted observations, and the links they come from (itself included)."""
+    """Coordinates of fitted samples, and the links they come from (itself included)."""
 
     Z: Matrix
     closed: sp.csr_array
@@ -284,7 +284,7 @@ class Linked(NamedTuple):
 @storable
 @dataclass(frozen=True)
 class LinkScaling:
-    """Links to observations → closed neighborhoods with unit rows, discounted for hubs."""
+    """Links to samples → closed neighborhoods with unit rows, discounted for hubs."""
 
     discount: Array
 
@@ -299,12 +299,12 @@ class LinkScaling:
 
     def apply(self, X: GraphView) -> Matrix | Linked:
         if X.unseen:
-            return closed_neighbourhoods(X.matrix, self.discount)
+            return closed_neighborhoods(X.matrix, self.discount)
         A = X.links()
         own = own_links(A)
         closed = sp.csr_array(A + sp.diags_array(own))
         closed.sort_indices()
-        return Linked(closed_neighbourhoods(closed, self.discount), closed, own, self.discount)
+        return Linked(closed_neighborhoods(closed, self.discount), closed, own, self.discount)
 
     def undo(self, Z: Array) -> Array:
         raise ValueError("links are not filled in")
@@ -313,9 +313,9 @@ class LinkScaling:
 @storable
 @dataclass(frozen=True)
 class CoordinateScaling:
-    """Squared distances to observations → principal coordinates that start at 0."""
+    """Squared distances to samples → principal coordinates that start at 0."""
 
-    #: Which observations have distances, and how those to them become coordinates.
+    #: Which samples have distances, and how those to them become coordinates.
     known: Array
     map: Array
     means: Array

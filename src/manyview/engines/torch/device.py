@@ -145,6 +145,6 @@ def _full(torch: Any, device: str) -> str:
         free, total = torch.cuda.mem_get_info()
         room = f" (the card has {total / 2**30:.0f} GiB, {free / 2**30:.1f} free without this fit)"
     return (
-        f"device={device!r} ran out of memory{room}; use fewer observations or features, or "
+        f"device={device!r} ran out of memory{room}; use fewer samples or features, or "
         "engine='numpy'. The estimator is left unfitted"
     )

@@ -149,8 +149,8 @@ class StreamedGeometry(FileGeometry, TorchGeometry):
     def __init__(self, Z: TorchView, present: Array, unit_rows: bool = False):
         self.source, self.directions = Z, leading_directions(Z)
         along = torch.cat([part @ self.directions for _, part in Z.blocks()])
-        self.centre = along.mean(0)
-        TorchGeometry.__init__(self, along - self.centre, present, unit_rows)
+        self.center = along.mean(0)
+        TorchGeometry.__init__(self, along - self.center, present, unit_rows)
         self.n_features = Z.shape[1]
 
     def unit_sums(self) -> TorchView:
@@ -160,7 +160,7 @@ class StreamedGeometry(FileGeometry, TorchGeometry):
         """What placing new rows needs: the rows themselves are not kept a second time."""
         host = host_parts(self, FileGeometry, on_host(self.Z))
         host.source = None
-        host.directions, host.centre = on_host(self.directions), on_host(self.centre)
+        host.directions, host.center = on_host(self.directions), on_host(self.center)
         return host
 
 

@@ -19,19 +19,19 @@ def kmeans(
     if len(X) > sample:
         chosen = np.sort(rng.choice(len(X), sample, replace=False))
         tried = X[torch.as_tensor(chosen, device=X.device)]
-    centres = _plus_plus(tried, n_clusters, rng, n_init)
-    centres, inertia = _lloyd(tried, centres, max_iter)
-    best = centres[inertia.argmin()][None]
+    centers = _plus_plus(tried, n_clusters, rng, n_init)
+    centers, inertia = _lloyd(tried, centers, max_iter)
+    best = centers[inertia.argmin()][None]
     if tried is not X:
         best, _ = _lloyd(X, best, max_iter)
     return _squared(X, best)[0].argmin(1)
 
 
-def _squared(X: torch.Tensor, centres: torch.Tensor) -> torch.Tensor:
+def _squared(X: torch.Tensor, centers: torch.Tensor) -> torch.Tensor:
     """Squared distances, starts × rows × clusters, without ‖x‖², which changes no choice."""
-    starts, K, dim = centres.shape
-    products = X @ centres.reshape(starts * K, dim).T
-    squares = (centres**2).sum(2).reshape(-1)
+    starts, K, dim = centers.shape
+    products = X @ centers.reshape(starts * K, dim).T
+    squares = (centers**2).sum(2).reshape(-1)
     return (squares - 2 * products).reshape(len(X), starts, K).movedim(1, 0)
 
 
@@ -40,14 +40,14 @@ def _plus_plus(
 ) -> torch.Tensor:
     """Starts whose centers are rows drawn far from those drawn before (n_init × K × dim).
 
-    Of a few rows drawn for every centre the best is taken, as scikit-learn does: single draws
+    Of a few rows drawn for every center the best is taken, as scikit-learn does: single draws
     often put two centers into one cluster.
     """
     trials, norms = 2 + int(np.log(n_clusters)), (X**2).sum(1)
     starts = torch.arange(n_init, device=X.device)
-    centres = X[torch.as_tensor(rng.integers(len(X), size=n_init), device=X.device)][:, None]
-    nearest = (_squared(X, centres)[:, :, 0] + norms).clip(0).double()  # n_init × rows
-    while centres.shape[1] < n_clusters:
+    centers = X[torch.as_tensor(rng.integers(len(X), size=n_init), device=X.device)][:, None]
+    nearest = (_squared(X, centers)[:, :, 0] + norms).clip(0).double()  # n_init × rows
+    while centers.shape[1] < n_clusters:
         total = nearest.cumsum(1)
         draw = torch.as_tensor(rng.random((n_init, trials)), device=X.device) * total[:, -1:]
         drawn = torch.searchsorted(total, draw).clip(max=len(X) - 1)
@@ -55,27 +55,27 @@ def _plus_plus(
         left = torch.minimum(nearest[:, :, None], tried)  # n_init × rows × trials
         best = left.sum(1).argmin(1)
         nearest = left[starts, :, best]
-        centres = torch.cat([centres, X[drawn[starts, best]][:, None]], dim=1)
-    return centres
+        centers = torch.cat([centers, X[drawn[starts, best]][:, None]], dim=1)
+    return centers
 
 
 def _lloyd(
-    X: torch.Tensor, centres: torch.Tensor, max_iter: int
+    X: torch.Tensor, centers: torch.Tensor, max_iter: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    n_clusters = centres.shape[1]
+    n_clusters = centers.shape[1]
     spread, norms = float(X.var(0).mean()), (X**2).sum(1)
     for done in range(max_iter):
-        nearest, own = _squared(X, centres).min(2)
+        nearest, own = _squared(X, centers).min(2)
         members = torch.nn.functional.one_hot(own, n_clusters).to(X.dtype)
         sizes = members.sum(1)[:, :, None]
         means = members.transpose(1, 2) @ X / sizes.clip(1)
         moved = torch.where(sizes > 0, means, _far_rows(X, nearest + norms, sizes[:, :, 0] == 0))
-        shift = ((moved - centres) ** 2).sum((1, 2)).amax()
-        centres = moved
+        shift = ((moved - centers) ** 2).sum((1, 2)).amax()
+        centers = moved
         # Looked at now and then only: the answer has to come from the device.
         if done % 8 == 7 and float(shift) <= 1e-4 * spread:
             break
-    return centres, (_squared(X, centres).amin(2) + norms).double().sum(1)
+    return centers, (_squared(X, centers).amin(2) + norms).double().sum(1)
 
 
 def _far_rows(X: torch.Tensor, distances: torch.Tensor, empty: torch.Tensor) -> torch.Tensor:
