@@ -138,7 +138,7 @@ def test_results_of_ours_are_no_views_and_unknown_names_get_a_list():
     [
         ({"copy": True}, r"'copy'.* pass data.copy\(\)"),
         ({"use_rep": "X_pca"}, r"'use_rep'.*'obsm:X_pca'"),
-        ({"n_neighbors": 5}, "'n_neighbors': did you mean n_neighbors"),
+        ({"n_neigbors": 5}, "'n_neigbors': did you mean n_neighbors"),
         (
             {"xyz": 5},
             "'xyz': The parameters of RobustWMNMF are n_clusters, resolution|'xyz'.*resolution",

@@ -324,7 +324,7 @@ def read_groups(values: list[Any], notes: list[str]) -> Groups:
             "pass the labels of a clustering"
         )
     if len(kept) < len(values):
-        without = counted(len(values) - len(kept), "observation")
+        without = counted(len(values) - len(kept), "sample")
         notes.append(f"Left out: {without} without a cluster (−1 or missing).")
     codes, names = coded([values[i] for i in kept])
     if len(names) > max(50, len(kept) // 2):

@@ -568,7 +568,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     if not there:
         raise ValueError("no sample has both a cluster and a class; nothing can be counted")
     if len(there) < len(values):
-        missing = counted(len(values) - len(there), "observation")
+        missing = counted(len(values) - len(there), "sample")
         words = sorted({v for v in values if isinstance(v, str) and stands_for_missing(v)})
         such = f" (also {', '.join(map(quoted, words))})" if words else ""
         notes.append(f"Left out: {missing} without a class{such}.")

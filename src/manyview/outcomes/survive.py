@@ -340,7 +340,7 @@ def cox(
     for c in usable:
         complete &= ~np.isnan(c.values)
     if not complete.all():
-        lacking = counted(int((~complete).sum()), "observation")
+        lacking = counted(int((~complete).sum()), "sample")
         notes.append(f"Not in the Cox model: {lacking} without a covariate.")
     terms, design = design_of([c.only(complete) for c in usable], int(complete.sum()))
     time, event, codes = seen.time[complete], seen.event[complete], seen.groups.codes[complete]
@@ -785,7 +785,7 @@ def observed(labels: Any, time: Any, event: Any, covariates: Any, ids: Any) -> O
     if not keep.any():
         raise ValueError("no sample has a label, a time and an event; nothing can be compared")
     if not keep.all():
-        without = counted(int((~keep).sum()), "observation")
+        without = counted(int((~keep).sum()), "sample")
         notes.append(f"Left out: {without} without time or event.")
     pairs = matched.tables[2].items() if len(others) > 2 else []
     columns = [read_column(name, values).only(keep) for name, values in pairs]

@@ -84,7 +84,7 @@ def _imports(module: str) -> list[str]:
                 yield from (base, *(f"{base}.{name.name}" for name in node.names))
 
     found = {name.removeprefix("manyview.") for name in named() if name.startswith("manyview.")}
-    return [m for m in found if _path(m).exists() and not is_without_influence(m)]
+    return [m for m in found if m and _path(m).exists() and not is_without_influence(m)]
 
 
 def is_without_influence(module: str) -> bool:
