@@ -220,6 +220,14 @@ def test_claims_of_zarr_are_compared_with_the_folder(changes, tmp_path):
     refused(zarr_second(tmp_path / "v.zarr", **changes), told)
 
 
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="no links here")
+def test_links_out_of_a_zarr_folder_are_refused(tmp_path):
+    folder = zarr_second(tmp_path / "v.zarr")
+    (tmp_path / "secret.bin").write_bytes(b"x" * 8)
+    os.symlink(tmp_path / "secret.bin", folder / "9.9")
+    refused(folder, "is a link to something outside of the folder")
+
+
 def test_what_describes_nothing_is_refused(tmp_path):
     folder = zarr_second(tmp_path / "v.zarr")
     for text in (

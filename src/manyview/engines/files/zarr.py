@@ -20,6 +20,13 @@ def open_zarr(path: str, key: str | None) -> RowFile:
     zarr = imported("zarr", path)
     if not Path(path).is_dir():
         raise ValueError("it is a file, and a .zarr is read from a folder; unpack it")
+    home = Path(path).resolve()
+    for item in Path(path).rglob("*"):
+        if item.is_symlink() and not item.resolve().is_relative_to(home):
+            raise ValueError(
+                f"{item.relative_to(path)} in it is a link to something outside of the folder; copy "
+                "that into the folder"
+            )
     files = [file for file in Path(path).rglob("*") if file.is_file()]
     for file in files:
         if file.name in DESCRIBING and _names_pickle(json.loads(file.read_bytes())):
