@@ -81,8 +81,9 @@ def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0)
 
     The parts of ``split(V)`` must be nonnegative and their difference half the gradient of
     ``value(V)`` (by finite differences); ``curvature(V)``, if there is one, must bound the value from
-    above; the same holds for the term that ``link`` returns, if there is one. In a fit the objective
-    must never rise.
+    above; the same holds for the term that ``link`` returns, if there is one. Without ``link`` the value
+    must be a sum over rows, because the term then holds for new rows as it is. In a fit the objective must
+    never rise.
 
     Parameters
     ----------
@@ -115,8 +116,9 @@ def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0)
     V = 0.1 + np.random.default_rng(random_state).random((len(view), COMPONENTS))
     term = regularizer.prepare(view)
     _check_term(term, V, f"{name}.prepare(X)")
-    if isinstance(term, Linkable):
-        linked = term.link(view[:5] * 1.1, V)
+    if not isinstance(term, Linkable):
+        _check_rows(term, V, f"{name}.prepare(X)")
+    elif (linked := term.link(view[:5] * 1.1, V)) is not None:
         _check_term(linked, V[:5], f"{name}.prepare(X).link(X_new, V)")
     if X is not None:
         return
@@ -221,6 +223,21 @@ def _check_term(term: Any, V: Array, label: str) -> None:
         _check_curvature(term, V, found, label)
     if not np.array_equal(V, given):
         raise AssertionError(f"{label}: value, split or curvature wrote into V; work on a copy")
+
+
+def _check_rows(term: Any, V: Array, label: str) -> None:
+    """Whether a term that is not linked is a sum over rows."""
+    half, whole = len(V) // 2, float(term.value(V))
+    try:
+        parts = float(term.value(V[:half])) + float(term.value(V[half:]))
+        why = f"of all rows it is {whole:.6g}, of two halves {parts:.6g} together"
+    except Exception as error:
+        parts, why = np.inf, f"of half the rows: {error}"
+    if not abs(parts - whole) <= DIFFERENCES * abs(whole) + 1e-12:
+        raise AssertionError(
+            f"{label}: value(V) is not a sum over rows ({why}), so that it says nothing of new rows; add "
+            "link(X_new, V), which returns their term, or None for no term"
+        )
 
 
 def _broadcast(part: Any, V: Array, what: str, label: str) -> Array:

@@ -6,14 +6,13 @@ A regularizer is any object with ``prepare(X)``, called once per view, which ret
 - ``split(V)``: (negative, positive) parts of half its gradient, both nonnegative;
 - ``curvature(V)`` (needed by the HALS solver only): h ≥ 0 with
   g(V + Δ) ≤ g(V) + 2⟨positive − negative, Δ⟩ + Σ h Δ², broadcastable to V;
-- ``link(X_new, V)`` (optional): the term for unseen rows, tied to the rows it was prepared on, whose
-  coefficients are ``V``. Without it the term itself serves unseen rows, which is right where g is a
-  sum over rows.
+- ``link(X_new, V)`` (needed unless g is a sum over rows, whose term holds for new rows as it is): the
+  term of new rows, tied to the rows it was prepared on, whose coefficients are ``V``; None for no term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, runtime_checkable
@@ -176,17 +175,15 @@ class Orthogonal:
         return float(V.shape[1] - 1)
 
 
-def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularizer:
+def make_regularizer(choice: Any, graph: Graph) -> Regularizer:
     """The regularizer a parameter names: "graph", "sparse", "orthogonal", None, or an object.
 
     Parameters
     ----------
     choice : str, object or None
         "graph", "sparse", "orthogonal", None, or an object with ``prepare``.
-    n_neighbors : int
-        Of the graph, if that is the choice.
-    affinity : str
-        Of the graph, if that is the choice.
+    graph : Graph
+        What "graph" means.
 
     Returns
     -------
@@ -196,7 +193,7 @@ def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularize
         return NoPenalty()
     if isinstance(choice, str):
         named: dict[str, Regularizer] = {
-            "graph": Graph(n_neighbors, affinity),
+            "graph": graph,
             "sparse": Sparse(),
             "orthogonal": Orthogonal(),
         }
@@ -205,31 +202,28 @@ def make_regularizer(choice: Any, n_neighbors: int, affinity: str) -> Regularize
     elif callable(getattr(choice, "prepare", None)):
         return choice
     raise ValueError(
-        "regularizer must be 'graph', 'sparse', 'orthogonal', None or an object with "
-        f"prepare(X), value(V) and split(V); got {choice!r}"
+        "regularizer must be 'graph', 'sparse', 'orthogonal', None or an object with prepare(X), which "
+        f"returns a term with value(V) and split(V), or a dict of these by view; got {choice!r}"
     )
 
 
-def prepared_terms(
+def prepared_term(
     regularizer: Any,
-    Xs: Sequence[Any],
+    X: Any,
+    s: int,
     keep: Callable[[str, Callable[[], Any]], Any],
     tensors: bool = False,
-) -> list[Any]:
-    """The term of every view; ``keep(name, compute)`` may remember the graphs of an earlier fit."""
+) -> Any:
+    """The term of view ``s``; ``keep(name, compute)`` may remember the graph of an earlier fit."""
     if tensors and not (isinstance(regularizer, TakesTensors) and regularizer.takes_tensors):
         raise ValueError(
             f"regularizer {type(regularizer).__name__} would be handed tensors by "
             "engine='torch'; set takes_tensors = True on it if it can, or use engine='numpy'"
         )
     if not isinstance(regularizer, Graph):
-        return [regularizer.prepare(resident(X)) for X in Xs]
-    terms = []
-    for s, X in enumerate(Xs):
-        find = partial(_edges_of, regularizer, X)
-        # The term holds the view as it is read, not a scaled copy of a large one.
-        terms.append(regularizer.term(X, *keep(f"graph {s}", find)))
-    return terms
+        return regularizer.prepare(resident(X))
+    # The term holds the view as it is read, not a scaled copy of a large one.
+    return regularizer.term(X, *keep(f"graph {s}", partial(_edges_of, regularizer, X)))
 
 
 def _edges_of(graph: Graph, X: Any) -> tuple[Any, float | None]:

@@ -47,8 +47,10 @@ from manyview.base import (
     in_dtype,
     observed_part,
     observed_somewhere,
+    of_view,
     on_host_factors,
     refuse_changed,
+    refuse_strangers,
     reordered,
     spread_out,
     working_dtype,
@@ -92,8 +94,8 @@ from manyview.labels import (
 from manyview.maths import equations as eq
 from manyview.maths.agreement import reliance
 from manyview.maths.solvers import Solver, check_needs, make_solver, own_name
-from manyview.maths.terms import Linkable, Term
-from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_terms, without_edges
+from manyview.maths.terms import Linkable, NoPenalty, Term
+from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_term, without_edges
 from manyview.scaling import (
     SCALES,
     SHIFTING,
@@ -145,8 +147,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     beta : float, default=0.01
         Weight of the regularizer. The default suits the graph; "sparse" and "orthogonal" may need
         less, above all with HALS, where no rescaling undoes their pull towards zero.
-    regularizer : {"graph", "sparse", "orthogonal"}, None or object, default="graph"
-        g, or any object with ``prepare(X)``, ``value(V)``, ``split(V)`` (`manyview.extend`).
+    regularizer : {"graph", "sparse", "orthogonal"}, None, object or dict, default="graph"
+        g, or an object with ``prepare(X)`` (`manyview.extend`). A dict gives these by the names of views,
+        {"rna": MyGraph(A), "cnv": None}; views it lacks are "graph".
     n_neighbors : int, default=5
         Neighbors of a sample in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
@@ -386,12 +389,17 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._warn_extremes(views)
 
         # 2. The neighbor graph of each view, or another regularizer.
-        regularizer = make_regularizer(self.regularizer, self.n_neighbors, self.affinity)
-        tensors = ENGINES[self.engine].takes_devices
-        prepare = partial(prepared_terms, Xs=Xs, keep=checkpoint.keep, tensors=tensors)
-        terms = start_terms = prepare(regularizer)
-        if self.init == "gnmf" and not isinstance(regularizer, Graph):
-            start_terms = prepare(Graph(self.n_neighbors, self.affinity))
+        if isinstance(self.regularizer, dict):
+            refuse_strangers("regularizer", self.regularizer, self.view_names_in_.tolist())
+        graph, terms, start_terms = Graph(self.n_neighbors, self.affinity), [], []
+        prepare = partial(
+            prepared_term, keep=checkpoint.keep, tensors=ENGINES[self.engine].takes_devices
+        )
+        for s, (X, name) in enumerate(zip(Xs, views.names, strict=True)):
+            g = make_regularizer(of_view(self.regularizer, name, "graph"), graph)
+            terms.append(prepare(g, X, s))
+            starts_alike = self.init != "gnmf" or isinstance(g, Graph)
+            start_terms.append(terms[s] if starts_alike else prepare(graph, X, s))
         fill = filling(Xs, fitted, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)
@@ -637,11 +645,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """
         # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
         # known rows), the same penalty with U fixed would crush the coefficients.
-        linked = all(isinstance(g, Linkable) for g in self._terms)
-        counts = linked or self._solver.unit_sums or not self.rescale
+        counts = self._solver.unit_sums or not self.rescale
         settings = replace(
             self._settings,
-            beta=self.beta if counts else 0.0,
             learn_basis=False,
             learn_view_weights=False,
             tol=0.0,
@@ -650,7 +656,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         placed = []
         for start, errors, V in zip(self._starts, self._entry_errors, known, strict=True):
             terms = [
-                g.link(resident(X), of_fit) if isinstance(g, Linkable) else g
+                (g.link(resident(X), of_fit) if isinstance(g, Linkable) else g if counts else None)
+                or NoPenalty()
                 for X, g, of_fit in zip(Xs, self._terms, start.V, strict=True)
             ]
             rows = masked(Xs, names, self._solver, start.consensus.shape[1])

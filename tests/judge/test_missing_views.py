@@ -311,11 +311,36 @@ class MyGraph:
     def split(self, V):
         return self.sign * np.maximum(-self.L, 0) @ V, np.maximum(self.L, 0) @ V
 
+    def link(self, X_new, V):
+        return None
+
+
+class Unlinked(MyGraph):
+    link = None
+
 
 def test_a_regularizer_for_one_view_is_checked_on_that_view():
     X = np.random.default_rng(0).random((10, 4))
     mv.extend.check_regularizer(MyGraph(10), X=X)
+    with pytest.raises(
+        AssertionError, match=r"not a sum over rows \(of half .* add link\(X_new, V\)"
+    ):
+        mv.extend.check_regularizer(Unlinked(10), X=X)
     with pytest.raises(AssertionError, match="not half the gradient"):
         mv.extend.check_regularizer(MyGraph(10, sign=2.0), X=X)
     with pytest.raises(AssertionError, match="it has shape"):
         mv.extend.check_regularizer(MyGraph(10), X=X[0])
+
+
+def test_each_view_has_its_regularizer_and_new_samples_have_none_without_a_link():
+    views, wide = dict(list(DATA.views.items())[:2]), {"max_iter": 2, "random_state": 0}
+    same = mv.WMNMF(3, regularizer={"view2": "graph"}, **wide).fit(views)
+    assert np.array_equal(same.consensus_, mv.WMNMF(3, **wide).fit(views).consensus_)
+    own = mv.WMNMF(3, regularizer={"view1": MyGraph(90), "view2": None}, beta=5.0, **wide).fit(
+        views
+    )
+    assert own.objective_ != same.objective_
+    own.predict({name: X[:7] for name, X in views.items()})
+    assert np.isfinite(own.score({name: X[:7] for name, X in views.items()}))
+    with pytest.raises(ValueError, match="regularizer names the view 'view9'"):
+        mv.WMNMF(3, regularizer={"view9": None}).fit(views)

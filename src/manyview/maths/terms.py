@@ -28,9 +28,12 @@ class Curved(Term, Protocol):
 
 @runtime_checkable
 class Linkable(Term, Protocol):
-    """A term that ties unseen rows to those it was prepared on, whose coefficients are ``known``."""
+    """A term that ties unseen rows to those it was prepared on, whose coefficients are ``known``.
 
-    def link(self, X_new: Matrix, known: Array) -> Term: ...
+    None: new rows have no term.
+    """
+
+    def link(self, X_new: Matrix, known: Array) -> Term | None: ...
 
 
 @storable
