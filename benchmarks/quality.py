@@ -34,7 +34,13 @@ from sklearn.preprocessing import StandardScaler
 import manyview as mv
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.scaling import RobustScaling
+from manyview.engines.numpy.scaling import (
+    ZEROS,
+    RobustScaling,
+    RootScaling,
+    share_of_zeros,
+    telling_rows,
+)
 from manyview.fuse import view_graph
 from manyview.labels import spectral_from_graph
 from manyview.maths.spectrum import normalized
@@ -101,12 +107,13 @@ def written_out(X):
 
 def geometry(X):
     present = present_rows(X)
-    scaling = RobustScaling.fit(X, present, "")
+    rows = telling_rows(X, present)
+    scaling = RootScaling() if share_of_zeros(rows) > ZEROS else RobustScaling.fit(rows, "")
     if sp.issparse(X):
-        return Geometry(scaling.apply(sp.csr_array(X.astype(float))), present, scaling.low is None)
+        return Geometry(scaling.apply(sp.csr_array(X.astype(float))), present, scaling.unit_rows)
     Z = scaling.apply(np.where(present[:, None], X, 0))
     Z[~present] = 0
-    return Geometry(Z, present, scaling.low is None)
+    return Geometry(Z, present, scaling.unit_rows)
 
 
 @cache

@@ -25,7 +25,7 @@ from manyview._warn import warn_user
 from manyview.base import with_weight, working_dtype
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.repeats import distinct
-from manyview.engines.protocols import Scaling
+from manyview.engines.numpy.scaling import Scaling
 from manyview.fuse import Settings, agree, fused_graphs, measure_some
 from manyview.labels import kmeans
 from manyview.maths.agreement import VECTORS, Agreement

@@ -48,10 +48,10 @@ from manyview.engines.numpy.presence import (
     unobserved,
 )
 from manyview.engines.numpy.repeats import Repeats, distinct
-from manyview.engines.numpy.scaling import RobustScaling, fit_scaling
+from manyview.engines.numpy.scaling import RobustScaling, Scaling, fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
 from manyview.engines.numpy.sources import LOOK, is_streamed, over
-from manyview.engines.protocols import Lists, Scaling
+from manyview.engines.protocols import Lists
 from manyview.engines.threads import Threads
 from manyview.labels import kmeans, pairwise_ari
 from manyview.maths import agreement as ag
@@ -68,8 +68,6 @@ from manyview.maths.spectrum import (
 from manyview.maths.tails import bent
 from manyview.scaling import largest
 
-#: What the scaling of a view may be, besides None.
-SCALINGS = ("auto", "log", "quantile", "sqrt", "embedding")
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place a sample.
@@ -199,7 +197,7 @@ def measure(
     """The distances between the scaled rows of every view."""
     Zs = scaled(views, present, scalings, dtype)
     return [
-        engine.distances(Z, here, scaling is not None and scaling.low is None)
+        engine.distances(Z, here, scaling is not None and scaling.unit_rows)
         for Z, here, scaling in zip(Zs, present, scalings, strict=True)
     ]
 
@@ -239,7 +237,7 @@ def measure_some(
         apart = is_table(X)
         part, there = (X[rows], here[rows]) if apart else (X, here)
         Z = scaled_view(part, scaling, there, dtype)
-        space = HOST.distances(Z, there, scaling is not None and scaling.low is None)
+        space = HOST.distances(Z, there, scaling is not None and scaling.unit_rows)
         found.append(space if apart else space.rows(rows))
     return found
 
@@ -820,7 +818,6 @@ def hidden_groups(
         if (
             not isinstance(X, np.ndarray)
             or not isinstance(scaling, RobustScaling)
-            or scaling.low is None
             or not here.any()
         ):
             continue

@@ -65,8 +65,8 @@ from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
+from manyview.engines.numpy.scaling import SCALINGS, RobustScaling, Scaling
 from manyview.engines.numpy.sources import is_streamed
-from manyview.engines.protocols import Scaling
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
 from manyview.fuse import hidden_groups, tell_merged
@@ -259,7 +259,7 @@ class RobustWMNMF(
         "cluster_weight": [Interval(Real, 0, None, closed="left")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "reliability_weight": [Interval(Real, 0, None, closed="left")],
-        "scale": [StrOptions({*fuse.SCALINGS, "none"}), dict, None],
+        "scale": [StrOptions({"auto", *SCALINGS, "none"}), dict, None],
         "view_weights": [StrOptions({"learned", "equal"}), list, tuple, np.ndarray, dict],
         "zero_rows": [StrOptions(set(ZERO_ROWS)), dict],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -267,7 +267,7 @@ class RobustWMNMF(
         "missing": [StrOptions({"allow", "error"}), dict],
     }
     _by_view: ClassVar[dict] = {
-        "scale": (*fuse.SCALINGS, None),
+        "scale": ("auto", *SCALINGS, None),
         "zero_rows": ZERO_ROWS,
         "missing": ("allow", "error"),
     }
@@ -898,7 +898,7 @@ class RobustWMNMF(
         return {
             str(name): scaling.because
             for name, scaling in pairs
-            if scaling is not None and scaling.because
+            if isinstance(scaling, RobustScaling) and scaling.because
         }
 
     def _all_rows(self, array: Array, empty: float = 0) -> Array:
@@ -1213,7 +1213,7 @@ def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) 
     typical = size[present].mean() if present.any() else 1.0
     size = np.where(size > 0, size, typical)[:, None]
     filled = size * guess if scaling is None else scaling.undo(size * guess)
-    if scaling is not None and scaling.low is None:
+    if scaling is not None and scaling.unit_rows:
         totals = np.nansum(np.abs(dense), axis=1)
         mean_total = totals[present].mean() if present.any() else 1.0
         filled = filled * np.where(totals > 0, totals, mean_total)[:, None]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
@@ -146,24 +146,11 @@ class Lists(NamedTuple):
     mass: Array | None = None
 
 
-class Scaling(Protocol):
-    """How the features of a view were made comparable; ``low`` is None for counts."""
-
-    @property
-    def low(self) -> Array | None: ...
-    @property
-    def kind(self) -> str: ...
-    @property
-    def because(self) -> str: ...
-    def apply(self, X: Matrix) -> Matrix: ...
-    def undo(self, Z: Array) -> Array: ...
-
-
 @runtime_checkable
 class ScaledThere(Protocol):
     """Rows that are scaled where they are."""
 
-    def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+    def scaled(self, scaling: Any, present: Array, dtype: np.dtype) -> Matrix:
         """z of these rows; those that are not present are zero."""
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from manyview import fuse
 from manyview._types import Array, Matrix, Seed, Views
 from manyview.base import fitted_input, generator
 from manyview.engines.numpy.presence import is_table
-from manyview.engines.numpy.scaling import RobustScaling
 from manyview.engines.numpy.sources import is_streamed
 from manyview.robust import RobustWMNMF
 from manyview.views.containers import Collection, collect
@@ -231,29 +230,17 @@ def _rescaled(
     for name, X, here, old in zip(
         views.names, views.matrices, present, model._scalings, strict=True
     ):
-        n = int(here.sum())
-        if not isinstance(old, RobustScaling) or old.low is None or old.gain is None:
-            if n and old is not None:
-                notes.append(
-                    f"View {quoted(name)} is not rescaled: it has the scaling of the fit ({old.kind})."
-                )
-            found.append(old)
-            continue
-        if n < FEWEST_TO_RESCALE:
+        n, new = int(here.sum()), None if old is None else old.refit(X, here, name)
+        if old is not None and new is old and n:
+            notes.append(
+                f"View {quoted(name)} is not rescaled: it has the scaling of the fit ({old.kind})."
+            )
+        elif new is not old and n < FEWEST_TO_RESCALE:
             notes.append(
                 f"View {quoted(name)} is rescaled by {counted(n, 'sample')}, too few to know the range of "
                 f"a feature: {FEWEST_TO_RESCALE} or more are better."
             )
-        low, gain = old.low.copy(), old.gain.copy()
-        dense = X.toarray() if sp.issparse(X) else np.asarray(X)
-        measured = ~np.isnan(dense[here]).all(axis=0) if n else np.zeros(len(low), dtype=bool)
-        if n > 1 and measured.any():
-            new = RobustScaling.fit(dense[:, measured], here, name, "quantile")
-            assert new.low is not None and new.gain is not None
-            varies = new.gain > 0
-            places = np.flatnonzero(measured)[varies]
-            low[places], gain[places] = new.low[varies], new.gain[varies]
-        found.append(replace(old, low=low, gain=gain))
+        found.append(new)
     return found
 
 

@@ -18,8 +18,8 @@ from manyview.app.run.folder import KIND, read_about, sure_files
 from manyview.app.run.meaning import check_gene_sets
 from manyview.app.run.record import component_files, is_of, selection_record
 from manyview.base import ZERO_ROWS, of_view
+from manyview.engines.numpy.scaling import SCALINGS
 from manyview.engines.table import ENGINES
-from manyview.fuse import SCALINGS
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
 from manyview.models import Estimator, number_of_clusters
 from manyview.robust import RobustWMNMF
@@ -193,7 +193,7 @@ def make_model(ask: FitRequest) -> Any:
     if ask.resolution is not None:
         params["resolution"] = ask.resolution
     if ask.scale is not None:
-        scalings = (*(SCALINGS if robust else SCALES), "none")
+        scalings = (*(("auto", *SCALINGS) if robust else SCALES), "none")
         params["scale"] = _by_view("--scale", ask.scale, scalings)
     if ask.zero_rows is not None:
         params["zero_rows"] = _by_view("--zero-rows", ask.zero_rows, ZERO_ROWS)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyview.engines.numpy.scaling import SCALINGS
 from manyview.outcomes.enrich import Followed
 from manyview.plot._draw import PALETTE, p_text
 
@@ -253,8 +254,7 @@ def _fusion(run: Run) -> dict[str, Any] | None:
 
 def _scalings(run: Run) -> list[str]:
     """In words, how each view was scaled; views that are alike together."""
-    words = {"log": "log-transformed", "quantile": "scaled by quantiles", "sqrt": "square-rooted",
-             "embedding": "used as an embedding", "none": "used unscaled", "": "used unscaled"}  # fmt: skip
+    words = SCALINGS | {"none": "used unscaled", "": "used unscaled"}
     by: dict[str, list[str]] = {}
     for row in run.tables["view_weights"]:
         if "scaling" in row:

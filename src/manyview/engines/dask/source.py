@@ -11,8 +11,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.scaling import ScaledFile, scaled_rows
-from manyview.engines.protocols import Scaling
+from manyview.engines.numpy.scaling import ScaledFile, Scaling, scaled_rows
 from manyview.engines.threads import blocks
 from manyview.io.limits import free_memory
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import ScaledThere, Scaling, engine_part
+from manyview.engines.protocols import ScaledThere, engine_part
 from manyview.engines.threads import blocks
 from manyview.maths.relations import (
     closed_neighborhoods,
@@ -42,31 +42,67 @@ ZEROS = 0.9
 PERCENTILES = 2**22
 
 
+class Scaling:
+    """How the features of a view were made comparable: ``apply`` makes z of data, ``undo`` data of z."""
+
+    #: Which of `SCALINGS` it is, or which relation it is of.
+    kind: str
+    #: Whether rows of z have unit length; halves of their features then get it again.
+    unit_rows: bool = False
+
+    def apply(self, X: Matrix) -> Matrix:
+        """z; NaN stays NaN."""
+        raise NotImplementedError
+
+    def undo(self, Z: Array) -> Array:
+        """Dense z back in the units of the data."""
+        raise ValueError("relations are not filled in")
+
+    def refit(self, X: Matrix, present: Array, name: str) -> Scaling:
+        """The same for a second cohort; itself, unless it has a range of every feature."""
+        return self
+
+
 @storable
 @dataclass(frozen=True)
-class RobustScaling:
-    """Features to [0, 1] by their 1st and 99th percentile, or counts to unit rows of square roots.
+class RootScaling(Scaling):
+    """Counts → rows of unit length of their square roots."""
 
-    Every feature of a dense view counts alike whatever its unit, and outliers are clipped. Features
-    with heavy tails are bent like a logarithm (`tails`).
+    kind = "sqrt"
+    unit_rows = True
+
+    def apply(self, X: Matrix) -> Matrix:
+        if sp.issparse(X):
+            root = X.copy()
+            root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
+            return normalize(root, copy=False)
+        return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
+
+    def undo(self, Z: Array) -> Array:
+        """Counts as shares of their row."""
+        return np.sign(Z) * Z * Z
+
+
+@storable
+@dataclass(frozen=True)
+class RobustScaling(Scaling):
+    """Features to [0, 1] by their 1st and 99th percentile.
+
+    Every feature counts alike whatever its unit, and outliers are clipped. Features with heavy tails are
+    bent like a logarithm (`tails`).
     """
 
-    low: Array | None
-    gain: Array | None
+    low: Array
+    gain: Array
     bend: Array | None = None
     #: Why it was bent though nobody asked for it: counts, or heavy tails.
     because: str = ""
 
     @classmethod
-    def fit(cls, X: Matrix, present: Array, name: str, kind: str = "auto") -> RobustScaling:
-        """``kind``: "auto" looks at the view; "sqrt", "log" or "quantile" is what it may find."""
-        rows = X if present.all() else X[present]
-        rows = rows[fewest_copies(rows)]
-        mostly_zero = kind == "auto" and (rows.shape[0] == 0 or share_of_zeros(rows) > ZEROS)
-        if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
-            return cls(None, None)
+    def fit(cls, rows: Matrix, name: str, kind: str = "auto") -> RobustScaling:
+        """``kind``: "log" or "quantile"; "auto" looks at the tails."""
         low, high, quantiles = _percentiles(rows)
-        if sp.issparse(X) and (low < 0).any():
+        if sp.issparse(rows) and (low < 0).any():
             raise ValueError(
                 f"view {name!r} is sparse and has negative entries (a feature's 1st percentile is "
                 f"{low.min():g}): scaling would fill its zeros; pass it as a dense array"
@@ -84,20 +120,11 @@ class RobustScaling:
         return cls(low, gain, bend, because)
 
     @property
-    def kind(self) -> str:
-        """Which of "sqrt", "log" and "quantile" it is."""
-        if self.low is None:
-            return "sqrt"
+    def kind(self) -> str:  # type: ignore[override]
         return "quantile" if self.bend is None else "log"
 
     def apply(self, X: Matrix) -> Matrix:
         """z; NaN stays NaN. The zeros of a sparse view stay zeros: their place is below ``low``."""
-        if self.low is None or self.gain is None:
-            if sp.issparse(X):
-                root = X.copy()
-                root.data = np.sign(root.data) * np.sqrt(np.abs(root.data))
-                return normalize(root, copy=False)
-            return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
         if is_tensor(X):
             t = ((X - like(self.low, X)) * like(self.gain, X)).clip(0, 1)
             return t if self.bend is None else bent(t, self.bend)
@@ -119,11 +146,26 @@ class RobustScaling:
         return t if bend is None else bent(t, bend)
 
     def undo(self, Z: Array) -> Array:
-        """Dense z back to the units of the data (counts: to shares of their row)."""
-        if self.low is None or self.gain is None:
-            return np.sign(Z) * Z * Z
         spread = np.divide(1, self.gain, out=np.zeros_like(self.gain), where=self.gain > 0)
         return self.low + (Z if self.bend is None else unbent(Z, self.bend)) * spread
+
+    def refit(self, X: Matrix, present: Array, name: str) -> RobustScaling:
+        """With the range of every feature in other rows; of features that do not vary there, its own."""
+        low, gain = self.low.copy(), self.gain.copy()
+        dense = X.toarray() if sp.issparse(X) else np.asarray(X)
+        measured = np.flatnonzero(~np.isnan(dense[present]).all(axis=0))
+        if present.sum() > 1 and len(measured):
+            rows = telling_rows(dense[:, measured], present)
+            new = RobustScaling.fit(rows, name, "quantile")
+            varies = new.gain > 0
+            low[measured[varies]], gain[measured[varies]] = new.low[varies], new.gain[varies]
+        return replace(self, low=low, gain=gain)
+
+
+def telling_rows(X: Matrix, present: Array) -> Matrix:
+    """The rows that are present, no more copies of any than needed."""
+    rows = X if present.all() else X[present]
+    return rows[fewest_copies(rows)]
 
 
 def refuse_extreme(spread: Array, name: str, lost: Array | bool = False) -> None:
@@ -221,7 +263,7 @@ def is_embedding(X: Matrix, present: Array, name: str) -> bool:
 
 @storable
 @dataclass(frozen=True)
-class EmbeddingScaling:
+class EmbeddingScaling(Scaling):
     """Coordinates of an embedding → rows of unit length from the middle, randomly rotated.
 
     No column is stretched, so that later components count as little as they vary. Length says how
@@ -233,12 +275,7 @@ class EmbeddingScaling:
     origin: Array
     size: float
 
-    kind: ClassVar[str] = "embedding"
-    because: ClassVar[str] = ""
-
-    @property
-    def low(self) -> Array:
-        return self.origin
+    kind = "embedding"
 
     @classmethod
     def fit(cls, X: Matrix, present: Array, name: str) -> EmbeddingScaling:
@@ -283,14 +320,12 @@ class Linked(NamedTuple):
 
 @storable
 @dataclass(frozen=True)
-class LinkScaling:
+class LinkScaling(Scaling):
     """Links to samples → closed neighborhoods with unit rows, discounted for hubs."""
 
     discount: Array
 
-    low: ClassVar[None] = None
-    kind: ClassVar[str] = "links"
-    because: ClassVar[str] = ""
+    kind = "links"
 
     @classmethod
     def fit(cls, X: GraphView) -> LinkScaling:
@@ -306,13 +341,10 @@ class LinkScaling:
         closed.sort_indices()
         return Linked(closed_neighborhoods(closed, self.discount), closed, own, self.discount)
 
-    def undo(self, Z: Array) -> Array:
-        raise ValueError("links are not filled in")
-
 
 @storable
 @dataclass(frozen=True)
-class CoordinateScaling:
+class CoordinateScaling(Scaling):
     """Squared distances to samples → principal coordinates that start at 0."""
 
     #: Which samples have distances, and how those to them become coordinates.
@@ -323,14 +355,8 @@ class CoordinateScaling:
     #: s_ii of a kernel; None for distances.
     diagonal: Array | None = None
 
-    because: ClassVar[str] = ""
-
     @property
-    def low(self) -> Array:
-        return self.origin
-
-    @property
-    def kind(self) -> str:
+    def kind(self) -> str:  # type: ignore[override]
         return "distances" if self.diagonal is None else "kernel"
 
     @classmethod
@@ -352,19 +378,42 @@ class CoordinateScaling:
             squared = X.squared()[:, self.known]
         return np.maximum(-0.5 * (squared - self.means) @ self.map + self.origin, 0)
 
-    def undo(self, Z: Array) -> Array:
-        raise ValueError("distances are not filled in")
+
+#: What users may ask for besides "auto", which chooses one of them, and how reports say it.
+SCALINGS = {
+    "log": "log-transformed",
+    "quantile": "scaled by quantiles",
+    "sqrt": "square-rooted",
+    "embedding": "used as an embedding",
+}
 
 
 def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Scaling:
-    """How the features of a view are made comparable; ``kind`` is the user's wish."""
+    """How the features of a view are made comparable; ``kind`` is one of `SCALINGS`, or "auto"."""
     if isinstance(X, GraphView):
         return LinkScaling.fit(X)
     if isinstance(X, Dissimilarity):
         return CoordinateScaling.fit(X)
     if kind == "embedding" or (kind == "auto" and is_embedding(X, present, name)):
         return EmbeddingScaling.fit(X, present, name)
-    return (_fit_on_sample if is_streamed(X) else RobustScaling.fit)(X, present, name, kind)
+    some, whole = present, X
+    if is_streamed(X):
+        here = np.flatnonzero(present)
+        whole = X.take(here[sampled(len(here), X.shape[1], getattr(X, "sample", None))])
+        some = np.ones(whole.shape[0], dtype=bool)
+    rows = telling_rows(whole, some)
+    mostly_zero = kind == "auto" and rows.shape[0] > 0 and share_of_zeros(rows) > ZEROS
+    if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
+        return RootScaling()
+    found = RobustScaling.fit(rows, name, kind)
+    flat = np.flatnonzero(found.gain == 0)
+    if len(some) < present.sum() and len(flat):  # constant in the sample: their range in all rows
+        lows, highs = zip(*over(X, _extremes, flat, bool(present.all())), strict=True)
+        low, high = np.min(lows, axis=0), np.max(highs, axis=0)
+        spread = high - low
+        found.low[flat] = low
+        found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    return found
 
 
 def scaled(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
@@ -432,27 +481,6 @@ def sampled(n: int, n_features: int, size: int | None = None) -> Array:
     """Evenly spaced row numbers, as many as a sample of this many entries may have."""
     most = max(FEWEST, (SAMPLE if size is None else size) // max(1, n_features))
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
-
-
-def _fit_on_sample(X: Any, present: Array, name: str, kind: str) -> RobustScaling:
-    """Percentiles of a sample of the rows that are present.
-
-    Of features that are constant there, the smallest and largest value of all rows.
-    """
-    here = np.flatnonzero(present)
-    rows = here[sampled(len(here), X.shape[1], getattr(X, "sample", None))]
-    found = RobustScaling.fit(X.take(rows), np.ones(len(rows), dtype=bool), name, kind)
-    if found.low is None or found.gain is None or len(rows) == len(here):
-        return found
-    flat = np.flatnonzero(found.gain == 0)
-    if len(flat) == 0:
-        return found
-    lows, highs = zip(*over(X, _extremes, flat, bool(present.all())), strict=True)
-    low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-    spread = high - low
-    found.low[flat] = low
-    found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
-    return found
 
 
 def _extremes(block: Matrix, columns: Array, complete: bool) -> tuple[Array, Array]:
