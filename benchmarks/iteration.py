@@ -249,7 +249,7 @@ def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -
     from manyview._types import Views
     from manyview.engines.numpy.sources import Scaled
     from manyview.initialize import starting_factors
-    from manyview.scaling import fit_scaling
+    from manyview.nonnegative import fit_nonnegative
 
     rng = np.random.default_rng(0)
     data = [rng.random((n, m)) for _ in range(n_views)]
@@ -257,7 +257,7 @@ def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -
     names = tuple(map(str, range(n_views)))
     tracemalloc.start()
     views = Views(tuple(data), names, (None,) * n_views)
-    scalings = fit_scaling(views, "sum")
+    scalings = fit_nonnegative(views, "sum")
     Xs = [Scaled(X, s, np.dtype(float)) for X, s in zip(data, scalings, strict=True)]
     solver = Multiplicative()
     start = starting_factors(Xs, "random", k, terms, solver, 5.0, rng)

@@ -66,7 +66,7 @@ from manyview.maths.spectrum import (
     normalized,
 )
 from manyview.maths.tails import bent
-from manyview.scaling import largest
+from manyview.nonnegative import largest
 
 #: A row with a larger share of its features unobserved counts as missing in that view.
 MAX_UNOBSERVED = 0.5

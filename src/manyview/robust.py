@@ -86,8 +86,8 @@ from manyview.maths import equations as eq
 from manyview.maths.agreement import Agreement
 from manyview.maths.solvers import SimplexHALS
 from manyview.maths.tails import COUNTS, HEAVY
+from manyview.nonnegative import tell_rounded
 from manyview.regularizers import NoPenalty
-from manyview.scaling import tell_rounded
 from manyview.storage.checkpoint import Checkpoint
 from manyview.views.containers import Collection
 from manyview.views.ids import is_missing, places

@@ -33,8 +33,8 @@ from manyview.criteria import (
 from manyview.fuse import Settings, fit_scalings, quiet_presence
 from manyview.maths.equations import nonnegative_half
 from manyview.maths.solvers import coordinate_sweep
+from manyview.nonnegative import fit_nonnegative
 from manyview.robust import RobustWMNMF
-from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
 from manyview.wmnmf import WMNMF
 
@@ -255,7 +255,7 @@ def own_curves(
     rng: np.random.Generator,
 ) -> Array:
     """The criterion (lower is better), runs × ranks, mean over the views."""
-    scalings = fit_scaling(views, model.scale)
+    scalings = fit_nonnegative(views, model.scale)
     pairs = zip(views.matrices, scalings, strict=True)
     Xs = [scaling.apply(X.astype(float)) for X, scaling in pairs]
     Xs = [sp.csc_array(X) if sp.issparse(X) else X for X in Xs]

@@ -95,18 +95,18 @@ from manyview.maths import equations as eq
 from manyview.maths.agreement import reliance
 from manyview.maths.solvers import Solver, check_needs, make_solver, own_name
 from manyview.maths.terms import Linkable, NoPenalty, Term
-from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_term, without_edges
-from manyview.scaling import (
+from manyview.nonnegative import (
     SCALES,
     SHIFTING,
     UNIT_ROWS,
-    Scaling,
-    fit_scaling,
+    NonnegativeScaling,
+    fit_nonnegative,
     is_constant,
     tell_level,
     tell_outliers,
     tell_rounded,
 )
+from manyview.regularizers import Graph, kept_term, make_regularizer, prepared_term, without_edges
 from manyview.storage.checkpoint import Checkpoint, digest
 
 # --- the estimator ------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
         # 1. Scale each view.
         dtype, holes = working_dtype(views, self.dtype), self._may_have_holes
-        fit = partial(fit_scaling, kind=self.scale)
+        fit = partial(fit_nonnegative, kind=self.scale)
         copy = partial(scaled, views, dtype=dtype, always_copied=holes)
         Xs, fitted, self._scalings = engine.loop_views(views, fit, copy, self.dtype, dtype)
         if not (holes or isinstance(Xs[0], DeviceView)):  # tensors were checked where they are
@@ -1286,7 +1286,7 @@ COPY_LIMIT = 2**28
 
 
 def scaled(
-    views: Views, scalings: list[Scaling], dtype: np.dtype, always_copied: bool
+    views: Views, scalings: list[NonnegativeScaling], dtype: np.dtype, always_copied: bool
 ) -> list[Matrix]:
     """The scaled views, as copies or, where they are large or in files, scaled when read."""
     size = sum(np.prod(X.shape) for X in views.matrices if not sp.issparse(X)) * dtype.itemsize

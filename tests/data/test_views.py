@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from conftest import blobs
 from manyview import WMNMF
-from manyview.scaling import SCALES
+from manyview.nonnegative import SCALES
 from manyview.views.views import as_views
 
 A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))

@@ -29,8 +29,8 @@ from manyview.engines.numpy.distances import FileGeometry, Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
 from manyview.engines.numpy.scaling import ScaledFile
 from manyview.engines.numpy.sources import Scaled, leading_directions, project, reading
+from manyview.nonnegative import fit_nonnegative
 from manyview.regularizers import Graph
-from manyview.scaling import fit_scaling
 from manyview.views import views as views_module
 from manyview.views.views import as_views
 
@@ -116,7 +116,7 @@ def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, m
     file = make(tmp_path, "v", X)
     held = sp.csr_array(X) if file.sparse else X
     (expected,), (found,) = (
-        fit_scaling(as_views([M], allow_files=True), scale) for M in (held, file)
+        fit_nonnegative(as_views([M], allow_files=True), scale) for M in (held, file)
     )
     scaled = Scaled(file, found, np.dtype(float)).read(slice(3, 50))
     wanted = expected.apply(held)[3:50]

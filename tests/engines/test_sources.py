@@ -12,7 +12,7 @@ from manyview.engines.numpy.sources import InMemory, Scaled, UnitRows, as_source
 from manyview.engines.protocols import Readable
 from manyview.extend import RowSource
 from manyview.maths.solvers import SOLVERS
-from manyview.scaling import Scaling
+from manyview.nonnegative import NonnegativeScaling
 
 
 class Somewhere(RowSource):
@@ -30,7 +30,7 @@ class Somewhere(RowSource):
 
 def sources(X, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    one = Scaling(1.0)
+    one = NonnegativeScaling(1.0)
     return {
         "memory": InMemory(X),
         "sparse": InMemory(sp.csr_array(X)),

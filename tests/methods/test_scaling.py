@@ -11,7 +11,7 @@ from manyview import WMNMF, RobustWMNMF, load
 from manyview import wmnmf as working_views
 from manyview.engines.numpy.scaling import fit_scaling as scale_of_robust
 from manyview.engines.numpy.sources import Scaled
-from manyview.scaling import SCALES, fit_scaling
+from manyview.nonnegative import SCALES, fit_nonnegative
 from manyview.views.views import as_views
 
 
@@ -24,10 +24,10 @@ def test_scaled_views_are_comparable_and_sparse_equals_dense(scale, sparse):
     X[4] = 0  # all zero
     X[4, 5] = 3.0
     given = as_views([sp.csr_array(X) if sparse else X])
-    scaling = fit_scaling(given, scale)[0]
+    scaling = fit_nonnegative(given, scale)[0]
     Z = scaling.apply(given.matrices[0])
     assert sp.issparse(Z) == sparse
-    dense = fit_scaling(as_views([X]), scale)[0].apply(X)
+    dense = fit_nonnegative(as_views([X]), scale)[0].apply(X)
     np.testing.assert_allclose(Z.toarray() if sparse else Z, dense, rtol=1e-12)
     assert np.isfinite(dense).all() and (dense >= 0).all()
     if scale is not None:
@@ -52,7 +52,9 @@ def test_shifting_scales_accept_negatives_but_not_in_sparse_views():
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_unit_of_a_view_is_divided_out(scale):
     X = np.random.default_rng(0).random((30, 6))
-    here, there = (fit_scaling(as_views([c * X]), scale)[0].apply(c * X) for c in (1.0, 2.0**40))
+    here, there = (
+        fit_nonnegative(as_views([c * X]), scale)[0].apply(c * X) for c in (1.0, 2.0**40)
+    )
     np.testing.assert_allclose(there, here, rtol=1e-12)
 
 
@@ -60,14 +62,14 @@ def test_the_unit_of_a_view_is_divided_out(scale):
 def test_rows_are_scaled_one_by_one(scale):
     """What a model does with unseen rows: the same as it did with these rows among all."""
     X = np.random.default_rng(0).random((30, 6))
-    scaling = fit_scaling(as_views([X]), scale)[0]
+    scaling = fit_nonnegative(as_views([X]), scale)[0]
     np.testing.assert_allclose(scaling.apply(X[7:9]), scaling.apply(X)[7:9], rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", ["sum", "minmax", "tfidf"])
 def test_rows_scaled_when_read_are_the_scaled_rows(scale):
     X = np.random.default_rng(0).random((50, 7))
-    scaling = fit_scaling(as_views([X]), scale)[0]
+    scaling = fit_nonnegative(as_views([X]), scale)[0]
     lazy = Scaled(X, scaling, np.dtype(np.float32))
     np.testing.assert_allclose(lazy.read(slice(2, 9)), scaling.apply(X)[2:9], rtol=1e-6)
     assert lazy.read(slice(0, 1)).dtype == np.float32

@@ -19,7 +19,7 @@ from manyview._warn import warn_user
 from manyview.base import MultiViewEstimator
 from manyview.engines.numpy.presence import has_nan, observed_rows
 from manyview.labels import largest_first
-from manyview.scaling import SCALES, SHIFTING, fit_scaling
+from manyview.nonnegative import SCALES, SHIFTING, fit_nonnegative
 
 #: Constraints of parameters, and those that nearly every baseline has.
 COUNT = Interval(Integral, 1, None, closed="left")
@@ -100,12 +100,12 @@ def set_seeds(estimator: Any, rng: np.random.Generator) -> None:
 
 
 def scaled(views: Views, scale: str | None) -> list[Matrix]:
-    """Every feature on its own scale, or every view on its own (see `manyview.scaling`)."""
+    """Every feature on its own scale, or every view on its own (see `manyview.nonnegative`)."""
     if scale is None:
         return list(views.matrices)
     if scale in ("standard", "minmax"):
         return [_by_feature(X, scale) for X in views.matrices]
-    scalings = fit_scaling(views, scale)
+    scalings = fit_nonnegative(views, scale)
     return [s.apply(X) for s, X in zip(scalings, views.matrices, strict=True)]
 
 

@@ -15,8 +15,8 @@ from manyview.engines.numpy.rows import residual_rows
 from manyview.initialize import gnmf
 from manyview.labels import kmeans, tell_empty_clusters
 from manyview.maths import equations as eq
+from manyview.nonnegative import SHIFTING, fit_nonnegative
 from manyview.regularizers import NoPenalty
-from manyview.scaling import SHIFTING, fit_scaling
 
 from ._base import COUNT, COUNT_OR_ZERO, NOT_NEGATIVE, SCALED, Baseline, observed
 
@@ -111,7 +111,9 @@ class MultiNMF(Baseline):
         k = self.n_components or self.n_clusters
         parts, rows = observed(views)
         Xs = [
-            fit_scaling(part, self.scale)[0].apply(part.matrices[0].astype(np.float64, copy=False))
+            fit_nonnegative(part, self.scale)[0].apply(
+                part.matrices[0].astype(np.float64, copy=False)
+            )
             for part in parts
         ]
         if self.scale == "total":  # the sum of a view with fewer samples is smaller as well

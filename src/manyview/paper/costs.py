@@ -16,8 +16,8 @@ from manyview.engines.affinity import affinity
 from manyview.initialize import starting_factors
 from manyview.labels import assign
 from manyview.maths.solvers import Multiplicative
+from manyview.nonnegative import fit_nonnegative
 from manyview.regularizers import Graph
-from manyview.scaling import fit_scaling
 from manyview.views.views import as_views
 from manyview.wmnmf import WMNMF, Problem, Settings, run
 
@@ -34,7 +34,7 @@ Tables = dict[str, list[dict[str, Any]]]
 def scaled(views: Any) -> list[Any]:
     """The matrices that the estimator factorizes."""
     data = as_views(views, allow_negative=False, caller="reproduce")
-    pairs = zip(data.matrices, fit_scaling(data, "sum"), strict=True)
+    pairs = zip(data.matrices, fit_nonnegative(data, "sum"), strict=True)
     return [scaling.apply(X.astype(np.float64)) for X, scaling in pairs]
 
 

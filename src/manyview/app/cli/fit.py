@@ -22,8 +22,8 @@ from manyview.engines.numpy.scaling import SCALINGS
 from manyview.engines.table import ENGINES
 from manyview.io.writing import OurFolder, claimed, files_of, is_whole, restored
 from manyview.models import Estimator, number_of_clusters
+from manyview.nonnegative import SCALES
 from manyview.robust import RobustWMNMF
-from manyview.scaling import SCALES
 from manyview.selection import Selection, select_n_clusters
 from manyview.storage.checkpoint import kept_until_written
 from manyview.wmnmf import WMNMF

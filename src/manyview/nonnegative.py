@@ -1,9 +1,12 @@
-"""Bring the views to comparable size, remembering how, so that unseen rows get the same treatment."""
+"""The views as WMNMF and the baselines factorize them, nonnegative and of comparable size, and warnings.
+
+RobustWMNMF scales by `engines.numpy.scaling`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +41,7 @@ FEWEST = 500
 
 @storable
 @dataclass(frozen=True)
-class Scaling:
+class NonnegativeScaling:
     """x → clip((x/unit − shift)·gain), rows to unit length if asked, then times ``factor``.
 
     Dividing by ``unit`` first keeps squares of very large or small data representable.
@@ -76,7 +79,7 @@ class Scaling:
         return values**0.5 if self.root else values
 
 
-def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
+def fit_nonnegative(views: Views, kind: ByView) -> list[NonnegativeScaling]:
     """How to scale each view.
 
     "sum" divides a view by its mean row sum. "total" divides by the sum of all entries, as the paper
@@ -91,7 +94,7 @@ def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
     if kind in (None, "none"):
         unit = max(largest(X) for X in views.matrices)
         power = float(2.0 ** np.floor(np.log2(unit))) if unit > 0 else 1.0
-        return [Scaling(power)] * len(views)
+        return [NonnegativeScaling(power)] * len(views)
     kinds = [of_view(kind, name, "sum") for name in views.names]
     if "total" in kinds and set(kinds) != {"total"}:
         raise ValueError(
@@ -99,12 +102,12 @@ def fit_scaling(views: Views, kind: ByView) -> list[Scaling]:
             "1 on average: their coefficients cannot be compared; use 'total' for all views or for none"
         )
     return [
-        Scaling(1.0) if kind is None else _fit_one(X, name, kind)
+        NonnegativeScaling(1.0) if kind is None else _fit_one(X, name, kind)
         for X, name, kind in zip(views.matrices, views.names, kinds, strict=True)
     ]
 
 
-def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
+def _fit_one(X: Matrix, name: str, kind: str) -> NonnegativeScaling:
     if kind in UNIT_ROWS and has_nan(X):
         raise ValueError(
             f"view {name!r} has unobserved (NaN) entries, and scale={kind!r} needs whole rows; use "
@@ -129,9 +132,9 @@ def _fit_one(X: Matrix, name: str, kind: str) -> Scaling:
         gain = np.log((1 + X.shape[0]) / (1 + present)) + 1
     elif kind not in ("sum", "total", "sqrt"):
         raise ValueError(f"scale must be one of {SCALES} or None, got {kind!r}")
-    before = Scaling(unit, shift, gain, root=kind == "sqrt", unit_rows=kind in UNIT_ROWS)
-    size = _mean_row_sum(X, before) * (X.shape[0] if kind == "total" else 1)
-    return Scaling(unit, shift, gain, before.root, before.unit_rows, 1 / size if size > 0 else 1.0)
+    found = NonnegativeScaling(unit, shift, gain, kind == "sqrt", kind in UNIT_ROWS)
+    size = _mean_row_sum(X, found) * (X.shape[0] if kind == "total" else 1)
+    return replace(found, factor=1 / size if size > 0 else 1.0)
 
 
 def _divided(X: Matrix, unit: float) -> Matrix:
@@ -291,7 +294,7 @@ def _largest_of(part: Matrix) -> float:
     return float(np.nanmax(np.abs(part), initial=0))
 
 
-def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
+def _mean_row_sum(X: Matrix, scaling: NonnegativeScaling) -> float:
     """Mean sum of the scaled rows, were the unobserved entries like the observed ones."""
     # Scaled in double precision a whole tensor may not fit its device.
     found = over(X, _sum_of, scaling)
@@ -299,7 +302,7 @@ def _mean_row_sum(X: Matrix, scaling: Scaling) -> float:
     return total / observed * X.shape[1] if observed else 0.0
 
 
-def _sum_of(part: Matrix, scaling: Scaling) -> tuple[float, float]:
+def _sum_of(part: Matrix, scaling: NonnegativeScaling) -> tuple[float, float]:
     """The sum of the observed entries, scaled, and their number."""
     part = scaling.apply(part.double() if is_tensor(part) else part)
     if sp.issparse(part) or is_tensor(part):
@@ -365,16 +368,14 @@ def _squares_about(part: Matrix, unit: float, mean: Array) -> Array:
 def _range(X: Matrix) -> tuple[Array, Array]:
     """Smallest and largest value of every feature; 0 where none is observed."""
     if isinstance(X, np.ndarray):
-        ends = looking_threads(X).map(
-            lambda rows: (X[rows].min(axis=0), X[rows].max(axis=0)), X.shape[0]
+        lows, highs = zip(
+            *looking_threads(X).map(
+                lambda rows: (np.fmin.reduce(X[rows]), np.fmax.reduce(X[rows])), X.shape[0]
+            ),
+            strict=True,
         )
-        low, high = np.min([low for low, _ in ends], 0), np.max([high for _, high in ends], 0)
-        if not np.isnan(low).any():
-            return low.astype(float), high.astype(float)
-        empty = np.isnan(X).all(axis=0)
-        low = np.min(np.where(np.isnan(X), np.inf, X), axis=0)
-        high = np.max(np.where(np.isnan(X), -np.inf, X), axis=0)
-        return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
+        low, high = np.fmin.reduce(lows).astype(float), np.fmax.reduce(highs).astype(float)
+        return np.nan_to_num(low), np.nan_to_num(high)
     if is_tensor(X):
         return on_host(X.amin(axis=0)).astype(float), on_host(X.amax(axis=0)).astype(float)
     return _dense_row(X.min(axis=0)), _dense_row(X.max(axis=0))
