@@ -173,7 +173,7 @@ def test_a_stranger_of_the_same_name_is_refused_before_any_work(
 
     for work in (
         "RobustWMNMF.fit",
-        "app.compare.runs.Plan.carry_out",
+        "app.compare.comparison.carry_out",
         "paper.command.run_tasks",
     ):
         monkeypatch.setattr(f"manyview.{work}", never)

@@ -192,7 +192,7 @@ def bench():
 
 def test_methods_that_need_complete_views_are_not_applicable(bench):
     table = bench.table.set_index(["dataset", "method"])
-    lost = table.loc[("a & b", "needs all")]
+    lost = table.sort_index().loc[("a & b", "needs all")]
     assert set(lost["status"]) == {"not applicable"}
     assert set(lost["reason"]) == {"it needs complete views"}
     assert (table.drop(("a & b", "needs all"))["status"] == "ok").all()
@@ -212,14 +212,23 @@ def test_the_table_of_several_datasets(bench):
     assert ranks["whole"] == 15 and ranks["a & b"] == 10
     text = bench.to_markdown()
     assert "n/a" in text and "K\\|means_z" in text and max(map(len, text.split("\n"))) < 80
+    bench.metric = "ari"
     latex = bench.to_latex()
-    assert "a \\& b" in latex and "means\\_z" in latex and latex.count("\\\\") == 6
+    bench.metric = "acc"
+    assert (
+        latex.split("\\toprule")[1].startswith("\nARI & ")
+        and "a \\& b" in latex
+        and "means\\_z" in latex
+        and latex.count("\\\\") == 6
+    )
 
 
 def test_tests_are_paired_by_dataset_and_corrected(bench):
     with pytest.warns(UserWarning, match="2 datasets: the smallest possible p-value is 0.5"):
         found = bench.tests("NEMO")
     assert list(found["n"]) == [2, 2, 1, 2] and (found["p_holm"] >= found["p"]).all()
+    centers = found[["low", "high"]].mean(axis=1, skipna=False)
+    np.testing.assert_allclose(centers, found["difference"].where(found["n"] > 1))
     with pytest.raises(ValueError, match="there is no method 'x'"):
         bench.tests("x")
 

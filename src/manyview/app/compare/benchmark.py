@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.stats import PermutationMethod, wilcoxon
+from scipy.stats import PermutationMethod, t, wilcoxon
 from sklearn.base import clone
 
 from manyview._labels import class_codes
 from manyview._types import Array
 from manyview._warn import warn_user
-from manyview.app.compare.comparison import RANKED, Comparison, compare
+from manyview.app.compare.comparison import RANKED, Comparison, found_by, planned
 from manyview.app.compare.methods import resolve
+from manyview.app.compare.runs import carry_out
 from manyview.datasets import Dataset
 from manyview.datasets._dataset import import_pandas
 
@@ -23,14 +24,15 @@ from manyview.datasets._dataset import import_pandas
 FEWEST = 6
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(eq=False, repr=False)
 class Benchmark:
     """What `compare_datasets` found.
 
     Attributes
     ----------
     table : DataFrame, one row per dataset, method and run, as `Comparison.table`
-    metric : str, the score that is summarized
+    metric : {"acc", "nmi", "ari", "f_score"}
+        The score of all summaries. Set it to summarize another one.
     comparisons : dict of dataset name to `Comparison`
     """
 
@@ -38,12 +40,8 @@ class Benchmark:
     metric: str
     comparisons: dict[str, Comparison]
 
-    def summary(self, metric: str | None = None) -> Any:
+    def summary(self) -> Any:
         """Mean, sd and rank of every method on every dataset.
-
-        Parameters
-        ----------
-        metric : {"acc", "nmi", "ari", "f_score"}, optional
 
         Returns
         -------
@@ -51,46 +49,39 @@ class Benchmark:
             A row per dataset and method: mean and sd over runs, n_ok, status, rank (1 is best; ties share
             the mean rank; methods that choose by the true classes have none).
         """
-        metric = self.metric if metric is None else _checked(metric)
-        rows = []
-        for (dataset, method), runs in self.table.groupby(["dataset", "method"], sort=False):
-            values = runs.loc[runs["status"] == "ok", metric]
-            rows.append(
-                {
-                    "dataset": dataset,
-                    "method": method,
-                    "mean": values.mean(),
-                    "sd": values.std(ddof=1),
-                    "n_ok": len(values),
-                    "status": "ok" if len(values) else runs["status"].iloc[0],
-                    "oracle": bool(runs["oracle"].any()),
-                }
-            )
-        found = import_pandas("compare_datasets()").DataFrame(rows)
+        score = _checked(self.metric)
+        found = self.table.groupby(["dataset", "method"], sort=False).agg(
+            mean=(score, "mean"),
+            sd=(score, "std"),
+            n_ok=(score, "count"),
+            status=("status", "first"),
+            oracle=("oracle", "any"),
+        )
+        found.loc[found["n_ok"] > 0, "status"] = "ok"
+        found = found.reset_index()
         fair = found["mean"].where(~found["oracle"])
         found["rank"] = (-fair.round(12)).groupby(found["dataset"]).rank()
         return found
 
-    def tests(self, reference: str | None = None, metric: str | None = None) -> Any:
-        """Wilcoxon's signed-rank test of one method against each other method, paired by dataset.
+    def tests(self, reference: str | None = None) -> Any:
+        """Compare one method with each other method by tests paired by dataset.
 
-        The p-value is exact up to 13 datasets (all signs of the differences), beyond by 9999 random
-        signs. Datasets count, not runs: runs on one dataset are not independent evidence.
+        Datasets count, not runs: runs on one dataset are not independent evidence.
 
         Parameters
         ----------
         reference : str, optional
             The method to compare with; by default the first.
-        metric : {"acc", "nmi", "ari", "f_score"}, optional
 
         Returns
         -------
         DataFrame
-            A row per other method: n datasets on which both have a result, difference (mean of
-            reference − method), wins, ties, losses of the reference, p, and p_holm, corrected for
-            the number of methods.
+            A row per other method: n datasets on which both have a result; difference, mean of
+            reference − method, and its 95% t interval from low to high; wins, ties, losses of the
+            reference; p of Wilcoxon's signed-rank test (exact up to 13 datasets, beyond by 9999 random
+            signs), and p_holm, corrected for the number of methods.
         """
-        found = self.summary(metric)
+        found = self.summary()
         means = found[~found["oracle"]].pivot(index="dataset", columns="method", values="mean")
         names = [m for m in found["method"].unique() if m in means]
         reference = names[0] if reference is None else reference
@@ -99,13 +90,22 @@ class Benchmark:
         rows = []
         for name in names:
             d = (means[reference] - means[name]).dropna().round(12).to_numpy()
-            if name != reference:
-                counts = {"wins": d > 0, "ties": d == 0, "losses": d < 0}
-                rows.append(
-                    {"method": name, "n": len(d), "difference": d.mean() if len(d) else np.nan}
-                    | {key: int(value.sum()) for key, value in counts.items()}
-                    | {"p": signed_rank(d)}
-                )
+            if name == reference:
+                continue
+            n, mean = len(d), d.mean() if len(d) else np.nan
+            half = t.ppf(0.975, n - 1) * d.std(ddof=1) / np.sqrt(n) if n > 1 else np.nan
+            counts = {"wins": d > 0, "ties": d == 0, "losses": d < 0}
+            rows.append(
+                {
+                    "method": name,
+                    "n": n,
+                    "difference": mean,
+                    "low": mean - half,
+                    "high": mean + half,
+                }
+                | {key: int(value.sum()) for key, value in counts.items()}
+                | {"p": signed_rank(d)}
+            )
         table = import_pandas("compare_datasets()").DataFrame(rows)
         if len(table):
             table["p_holm"] = holm(table["p"].to_numpy(float))
@@ -116,52 +116,29 @@ class Benchmark:
             )
         return table
 
-    def to_markdown(self, metric: str | None = None) -> str:
-        """The main table as Markdown: mean ± sd in percent, mean rank, the best of a dataset in bold.
-
-        Parameters
-        ----------
-        metric : {"acc", "nmi", "ari", "f_score"}, optional
-
-        Returns
-        -------
-        str
-        """
-        rows = self._cells(metric, "**{}**".format, "±", lambda text: text.replace("|", "\\|"))
+    def to_markdown(self) -> str:
+        """The main table as Markdown: mean ± sd in percent, mean rank, the best of a dataset in bold."""
+        rows = self._cells("**{}**".format, "±", lambda text: text.replace("|", "\\|"))
         lines = [f"| {' | '.join(row)} |" for row in rows]
         return "\n".join([lines[0], "|---|" + "---:|" * (len(rows[0]) - 1), *lines[1:], ""])
 
-    def to_latex(self, metric: str | None = None) -> str:
-        """The main table as LaTeX, for the package booktabs.
-
-        Parameters
-        ----------
-        metric : {"acc", "nmi", "ari", "f_score"}, optional
-
-        Returns
-        -------
-        str
-        """
-        rows = self._cells(metric, "\\textbf{{{}}}".format, "$\\pm$", _latex)
+    def to_latex(self) -> str:
+        """The main table as LaTeX, for the package booktabs."""
+        rows = self._cells("\\textbf{{{}}}".format, "$\\pm$", _latex)
         lines = [f"{' & '.join(row)} \\\\" for row in rows]
         columns = "l" + "r" * (len(rows[0]) - 1)
         body = [lines[0], "\\midrule", *lines[1:], "\\bottomrule", "\\end{tabular}", ""]
         return "\n".join([f"\\begin{{tabular}}{{{columns}}}", "\\toprule", *body])
 
     def _cells(
-        self,
-        metric: str | None,
-        bold: Callable[[str], str],
-        between: str,
-        escape: Callable[[str], str],
+        self, bold: Callable[[str], str], between: str, escape: Callable[[str], str]
     ) -> list[list[str]]:
         """The table as text. The longer of methods and datasets goes down the page."""
-        found = self.summary(metric)
+        found = self.summary()
         best = found.groupby("dataset")["rank"].min()
         ranks = found.groupby("method", sort=False)["rank"].mean()
-        corner = metric or self.metric
         methods, datasets = list(ranks.index), list(found["dataset"].unique())
-        grid = [[escape(corner.upper()), *map(escape, datasets), "rank"]]
+        grid = [[escape(self.metric.upper()), *map(escape, datasets), "rank"]]
         by_method = {name: part.set_index("dataset") for name, part in found.groupby("method")}
         for method in methods:
             row = [escape(method)]
@@ -192,13 +169,15 @@ def compare_datasets(
     metric: str = "nmi",
     random_state: int = 0,
     out: str | Path | None = None,
+    n_jobs: int = 1,
     progress: bool = False,
     **options: Any,
 ) -> Benchmark:
     """Run many methods on several datasets with known classes, and put them in one table.
 
-    Each dataset is compared by `compare` with as many clusters as it has classes. Methods that need
-    complete views are "not applicable" on datasets with missing views.
+    Each dataset is compared as by `compare`, with as many clusters as it has classes. The runs of all
+    datasets share ``n_jobs`` processes. Methods that need complete views are "not applicable" on datasets
+    with missing views.
 
     Parameters
     ----------
@@ -212,10 +191,12 @@ def compare_datasets(
         The score in the printed table; ``table`` has all.
     random_state : int, default=0
     out : path, optional
-        Folder in which finished runs are kept, a folder per dataset: an interrupted call continues.
+        Folder in which finished runs are kept: an interrupted call continues.
+    n_jobs : int, default=1
+        Processes at a time.
     progress : bool, default=False
     **options : as for `compare`
-        n_jobs, max_seconds, max_memory, scale.
+        max_seconds, max_memory, scale.
 
     Returns
     -------
@@ -239,22 +220,23 @@ def compare_datasets(
                 f"dataset {name!r} must be (views, y) with known classes y, or a Dataset"
             )
         sets[str(name)] = pair[0], pair[1], len(np.unique(class_codes(pair[1], "y")))
-    plans = {name: _for_clusters(methods, k) for name, (_, _, k) in sets.items()}
-    for name, (_, _, k) in sets.items():  # a wrong method is refused before anything runs
-        resolve(plans[name], k)
-    found = {}
-    for i, (name, (views, y, k)) in enumerate(sets.items()):
-        found[name] = compare(
+    for _, _, k in sets.values():  # a wrong method is refused before any data are read
+        resolve(_for_clusters(methods, k), k)
+    plans = {
+        name: planned(
             views,
             y,
             n_clusters=k,
-            methods=plans[name],
+            methods=_for_clusters(methods, k),
             n_runs=seeds,
             random_state=random_state,
-            out=None if out is None else Path(out) / f"{i:02d}",
-            progress=progress,
+            n_jobs=n_jobs,
             **options,
         )
+        for name, (views, y, k) in sets.items()
+    }
+    carry_out(list(plans.values()), out, n_jobs, progress)
+    found = {name: found_by(plan) for name, plan in plans.items()}
     tables = [comparison.table.assign(dataset=name) for name, comparison in found.items()]
     table = import_pandas("compare_datasets()").concat(tables, ignore_index=True)
     table.insert(0, "dataset", table.pop("dataset"))

@@ -18,7 +18,7 @@ from manyview._warn import warn_user
 from manyview.app.compare.consensus import agreed
 from manyview.app.compare.methods import Method, resolve
 from manyview.app.compare.page import SCORES, draw, files_of
-from manyview.app.compare.runs import KIND, Plan, Store, versions, with_nan
+from manyview.app.compare.runs import KIND, Plan, carry_out, versions, with_nan
 from manyview.app.processes import Limits, memory_is_watched
 from manyview.app.run.meaning import known
 from manyview.baselines._base import check_covered, scaled
@@ -61,7 +61,7 @@ class Comparison:
         stability: mean adjusted Rand index between runs.
     labels : dict of method name to list of ndarray, the labels of its finished runs
     methods : list of the methods' names, groups and one-sentence descriptions
-    settings : dict, what was asked
+    settings : dict, what was asked; "data" is a hash of the views
     ids : list, the samples' names, or their numbers
     """
 
@@ -243,7 +243,37 @@ def compare(
     ...     n_runs=2, progress=False)  # doctest: +SKIP
     >>> found.summary[["method", "acc_mean"]]  # doctest: +SKIP
     """
-    pandas = import_pandas("compare()")
+    plan = planned(
+        views,
+        y,
+        n_clusters=n_clusters,
+        methods=methods,
+        n_runs=n_runs,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        max_seconds=max_seconds,
+        max_memory=max_memory,
+        scale=scale,
+    )
+    carry_out([plan], out, n_jobs, progress)
+    return found_by(plan)
+
+
+def planned(
+    views: Any,
+    y: Any,
+    *,
+    n_clusters: int | None,
+    methods: Any,
+    n_runs: int,
+    random_state: int,
+    n_jobs: int = 1,
+    max_seconds: float = 300.0,
+    max_memory: float = 4.0,
+    scale: str | None = None,
+) -> Plan:
+    """The runs of `compare` on one dataset; its arguments are checked."""
+    import_pandas("compare()")
     data = with_nan(as_views(views, allow_negative=True, allow_missing=True, caller="compare"))
     rows = [np.flatnonzero(observed_rows(X)) for X in data.matrices]
     check_covered(rows, data.n_samples)
@@ -267,23 +297,7 @@ def compare(
             f"max_memory={max_memory:g} only skips methods that tell their cost beforehand"
         )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
-    plan = Plan(data, truth, chosen, seeds, Limits(float(max_seconds), float(max_memory)))
-    if out is None:
-        records = plan.carry_out(Store(None), n_jobs, progress)
-    else:
-        with claimed(out, KIND, beside=True) as place:
-            place.begin()
-            records = plan.carry_out(Store(place.path), n_jobs, progress)
-    table = tidy(pandas, chosen, seeds, records, truth)
-    labels = {
-        method.name: [
-            np.asarray(records[method.name, run]["labels"])
-            for run in range(n_runs)
-            if records[method.name, run]["status"] == "ok"
-        ]
-        for method in chosen
-    }
-    about = {
+    settings = {
         "n_samples": data.n_samples,
         "views": dict(zip(data.names, data.n_features, strict=True)),
         "n_classes": None if truth is None else len(np.unique(truth)),
@@ -296,6 +310,23 @@ def compare(
         },
         "versions": versions(),
     }
+    ids = list(range(data.n_samples)) if data.sample_names is None else data.sample_names.tolist()
+    limit = Limits(float(max_seconds), float(max_memory))
+    return Plan(data, truth, chosen, seeds, limit, settings, ids)
+
+
+def found_by(plan: Plan) -> Comparison:
+    """The tables of a plan that was carried out."""
+    pandas = import_pandas("compare()")
+    table = tidy(pandas, plan.methods, plan.seeds, plan.records, plan.truth)
+    labels = {
+        method.name: [
+            np.asarray(plan.records[method.name, run]["labels"])
+            for run in range(len(plan.seeds))
+            if plan.records[method.name, run]["status"] == "ok"
+        ]
+        for method in plan.methods
+    }
     summary = summarize(pandas, table, labels)
     shifted = dict(zip(summary["method"], summary["shifted"], strict=True))
     told = [
@@ -303,13 +334,13 @@ def compare(
             "name": method.name,
             "group": method.group,
             "description": method.description,
-            "oracle": method.oracle and truth is not None,
+            "oracle": method.oracle and plan.truth is not None,
             "caution": method.caution or "shifted" * bool(shifted[method.name]),
         }
-        for method in chosen
+        for method in plan.methods
     ]
-    ids = list(range(data.n_samples)) if data.sample_names is None else data.sample_names.tolist()
-    return Comparison(table, summary, labels, told, about, ids)
+    settings = plan.settings | {"data": plan.data_key}
+    return Comparison(table, summary, labels, told, settings, plan.ids)
 
 
 def check_request(methods: Any, n_clusters: int, scale: str | None) -> None:

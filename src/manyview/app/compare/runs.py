@@ -8,7 +8,7 @@ import random
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,7 +34,7 @@ from manyview.baselines.mlrssc import duration
 from manyview.baselines.wrappers import BestSingleView
 from manyview.engines.numpy.presence import has_nan, present_rows
 from manyview.io import checksum
-from manyview.io.writing import scratch, write_whole
+from manyview.io.writing import claimed, scratch, write_whole
 
 from .methods import Method, settings_of
 
@@ -104,20 +104,26 @@ class Task:
     threads: bool = False
     #: Whether features are moved to start at 0 first: the method takes no negative numbers.
     shift: bool = False
+    #: The subfolder of its dataset.
+    data: str = ""
 
     def packed(self, folder: Path) -> bytes:
-        return pickle.dumps((replace(self, estimator=sent(self.estimator)), folder))
+        return pickle.dumps((replace(self, estimator=sent(self.estimator)), folder / self.data))
 
 
 @dataclass
 class Plan:
-    """All runs of a comparison, and what is known of each."""
+    """All runs on one dataset, and what is known of each."""
 
     data: Views
     truth: Array | None
     methods: Sequence[Method]
     seeds: Sequence[int]
     limits: Limits
+    #: What was asked, for the reader.
+    settings: dict[str, Any]
+    #: The samples' names, or their numbers.
+    ids: list[Any]
 
     def __post_init__(self) -> None:
         self.records: dict[tuple[str, int], Record] = {}
@@ -128,35 +134,31 @@ class Plan:
         self._missing = any(has_nan(X) for X in self.data.matrices)
         self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
-    def carry_out(self, store: Store, n_jobs: int, progress: bool) -> dict[tuple[str, int], Record]:
-        """Run what is not stored, store what is run."""
+    def prepare(self, store: Store) -> list[str]:
+        """Find the runs that are stored, cannot be made or cost too much; return all keys."""
         cost_keys = [self._prepare(method, store) for method in self.methods]
-        others = store.n_others([*self.keys.values(), *cost_keys])
-        with (
-            scratch() as folder,
-            closing(Pool(folder, n_jobs)) as pool,
-            progress_bar(progress, len(self.records), len(self.keys), others) as advance,
-        ):
-            pool.start(len(self.keys) - len(self.records))
-            save_views(self.data, folder)
-            if self.truth is not None:
-                np.save(folder / "y.npy", self.truth)
-            # First runs first: a method that cannot do one within the limits is not asked again.
-            for first in (True, False):
-                tasks = [task for m in self.methods for task in self._tasks(m, first)]
-                with closing(run_tasks(tasks, folder, n_jobs, self.limits, pool)) as ended:
-                    for task, run, record in ended:
-                        place = task.method, run
-                        record["shifted"] = task.shift
-                        self.records[place] = record
-                        # Failures are tried again: their cause may be mended, or have passed.
-                        if record["status"] == "ok" or "limits" in record:
-                            about = {"method": task.method, "run": run}
-                            store.write(self.keys[place], about | record)
-                        advance(task.method)
-                for method in self.methods:
-                    self._skip_after_limit(method)
-        return self.records
+        return [*self.keys.values(), *cost_keys]
+
+    def write(self, folder: Path) -> None:
+        """Write the dataset for the processes."""
+        folder.mkdir()
+        save_views(self.data, folder)
+        if self.truth is not None:
+            np.save(folder / "y.npy", self.truth)
+
+    def tasks(self, first: bool, data: str) -> list[Task]:
+        """What is still to run: with ``first`` the first run, and all of a method that relabels."""
+        for method in self.methods:
+            self._skip_after_limit(method)
+        return [task for method in self.methods for task in self._tasks(method, first, data)]
+
+    def take(self, task: Task, run: int, record: Record, store: Store) -> None:
+        """Keep the record of a run that has ended."""
+        record["shifted"] = task.shift
+        self.records[task.method, run] = record
+        # Failures are tried again: their cause may be mended, or have passed.
+        if record["status"] == "ok" or "limits" in record:
+            store.write(self.keys[task.method, run], {"method": task.method, "run": run} | record)
 
     def _prepare(self, method: Method, store: Store) -> str:
         """Keys of a method's runs; records of those stored, unmakeable or too costly."""
@@ -230,8 +232,7 @@ class Plan:
         for run in range(1, len(self.seeds)):
             self.records.setdefault((method.name, run), not_tried(first["reason"]))
 
-    def _tasks(self, method: Method, first: bool) -> list[Task]:
-        """What is still to run: with ``first`` the first run, and all of a method that relabels."""
+    def _tasks(self, method: Method, first: bool, data: str) -> list[Task]:
         models = {}
         for run, seed in enumerate(self.seeds):
             if (method.name, run) not in self.records:
@@ -255,10 +256,41 @@ class Plan:
                 relabel=relabels,
                 threads=_is_dense_algebra(models[runs[0]]),
                 shift=self._negative and takes_none(models[runs[0]]),
+                data=data,
             )
             for runs in groups
             if relabels or not first or runs[0] == 0
         ]
+
+
+def carry_out(plans: Sequence[Plan], out: str | Path | None, n_jobs: int, progress: bool) -> None:
+    """Run what is not stored, store what is run: all datasets by the same processes."""
+    with ExitStack() as stack:
+        store = Store(None)
+        if out is not None:
+            place = stack.enter_context(claimed(out, KIND, beside=True))
+            place.begin()
+            store = Store(place.path)
+        keys = [key for plan in plans for key in plan.prepare(store)]
+        done, total = (sum(len(getattr(p, part)) for p in plans) for part in ("records", "keys"))
+        folder = stack.enter_context(scratch())
+        pool = stack.enter_context(closing(Pool(folder, n_jobs)))
+        bar = progress_bar(progress, done, total, store.n_others(keys))
+        advance = stack.enter_context(bar)
+        pool.start(total - done)
+        # Large datasets first: the last process to end should not be the longest.
+        by_size = sorted(plans, key=lambda plan: -sum(X.size for X in plan.data.matrices))
+        named = {str(i): plan for i, plan in enumerate(by_size)}
+        for name, plan in named.items():
+            plan.write(folder / name)
+        # First runs first: a method that cannot do one within the limits is not asked again.
+        for first in (True, False):
+            tasks = [task for name, plan in named.items() for task in plan.tasks(first, name)]
+            limits = plans[0].limits
+            with closing(run_tasks(tasks, folder, n_jobs, limits, pool)) as ended:
+                for task, run, record in ended:
+                    named[task.data].take(task, run, record, store)
+                    advance(task.method)
 
 
 def _is_dense_algebra(model: Any) -> bool:
