@@ -26,7 +26,7 @@ from manyview.maths.solvers import (
     make_solver,
 )
 from manyview.maths.terms import Curved, Linkable, NoPenalty, Term
-from manyview.regularizers import Graph, Orthogonal, Regularizer, Sparse
+from manyview.regularizers import NAMED, Graph, Orthogonal, Regularizer, Sparse, make_regularizer
 from manyview.wmnmf import WMNMF
 
 __all__ = [
@@ -181,7 +181,7 @@ def check_solver(
 
 def _suitable(solver: Solver) -> list[Any]:
     """The library's regularizers that have what the solver needs."""
-    own = (NoPenalty(), Sparse(), Orthogonal(), Graph(3))
+    own = (make_regularizer(name, Graph(3)) for name in (None, *NAMED))
     # All of them have a curvature, and nothing else that could be asked for.
     return list(own) if set(solver.needs) <= {"curvature"} else []
 

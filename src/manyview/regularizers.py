@@ -175,13 +175,21 @@ class Orthogonal:
         return float(V.shape[1] - 1)
 
 
+#: The library's own, by the names that parameters take; the settings of a graph are parameters, too.
+NAMED: dict[str, type[Graph | Sparse | Orthogonal]] = {
+    "graph": Graph,
+    "sparse": Sparse,
+    "orthogonal": Orthogonal,
+}
+
+
 def make_regularizer(choice: Any, graph: Graph) -> Regularizer:
-    """The regularizer a parameter names: "graph", "sparse", "orthogonal", None, or an object.
+    """The regularizer that a parameter names, or the object it is; None asks nothing of V.
 
     Parameters
     ----------
     choice : str, object or None
-        "graph", "sparse", "orthogonal", None, or an object with ``prepare``.
+        One of `NAMED`, None, or an object with ``prepare``.
     graph : Graph
         What "graph" means.
 
@@ -191,18 +199,12 @@ def make_regularizer(choice: Any, graph: Graph) -> Regularizer:
     """
     if choice is None:
         return NoPenalty()
-    if isinstance(choice, str):
-        named: dict[str, Regularizer] = {
-            "graph": graph,
-            "sparse": Sparse(),
-            "orthogonal": Orthogonal(),
-        }
-        if choice in named:
-            return named[choice]
-    elif callable(getattr(choice, "prepare", None)):
+    if isinstance(choice, str) and choice in NAMED:
+        return graph if choice == "graph" else NAMED[choice]()
+    if callable(getattr(choice, "prepare", None)):
         return choice
     raise ValueError(
-        "regularizer must be 'graph', 'sparse', 'orthogonal', None or an object with prepare(X), which "
+        f"regularizer must be {', '.join(map(repr, NAMED))}, None or an object with prepare(X), which "
         f"returns a term with value(V) and split(V), or a dict of these by view; got {choice!r}"
     )
 

@@ -1320,12 +1320,12 @@ def _new_weights(
         for s in range(n_views):
             if s != t:
                 known = (here[:, [s]] & here[:, [t]] & views[s].present[near]).astype(float)
-                mean, total = _mean(np.take_along_axis(ds[s], near, axis=1), known)
+                distance, total = _weighed(np.take_along_axis(ds[s], near, axis=1), known)
                 # As near as can be are more than k: all of them are asked.
                 known = (crowd & here[crowded][:, [s]] & here[crowded][:, [t]]) * views[s].present
                 known = known * (1.0 if view.mass is None else view.mass)
-                mean[crowded], total[crowded] = _mean(ds[s][crowded], known)
-                rows[s, t] = np.where(total > 0, 1 - mean / agreement.typical[s], np.nan)
+                distance[crowded], total[crowded] = _weighed(ds[s][crowded], known)
+                rows[s, t] = ag.contrasts(distance, total, agreement.typical[s])
     w = np.zeros((n_new, n_views))
     for s in range(n_views):
         g = ag.votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))
@@ -1333,8 +1333,6 @@ def _new_weights(
     return w * here
 
 
-def _mean(values: Array, weight: Array) -> tuple[Array, Array]:
-    """Weighted means of rows, 1 where nothing has weight; and the weights' sums."""
-    total = weight.sum(axis=1)
-    mean = np.ones(len(values))
-    return np.divide((values * weight).sum(axis=1), total, out=mean, where=total > 0), total
+def _weighed(values: Array, weight: Array) -> tuple[Array, Array]:
+    """Sums of values by their weights, and of these, of every row."""
+    return (values * weight).sum(axis=1), weight.sum(axis=1)

@@ -727,7 +727,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         gaps = stream.FORGET * gaps + stream.batch_gaps(placed)
         factors, sums, scales = stream.updated_basis(placed, sums, solver, self.p, self.rescale)
         if self.learn_view_weights:
-            factors = replace(factors, alpha=eq.view_weights(gaps, self.p))
+            factors = replace(factors, alpha=eq.weights_of_gaps(gaps, self.p))
             factors = replace(factors, consensus=consensus_of(factors, factors.V, self.p))
         chosen = stream.which_to_remember(labels, old_labels)
         kept_views = stream.chosen_views(Xs, self._fitted_views, chosen)
@@ -1043,7 +1043,7 @@ class Loop:
                 float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
             ]
             reach = reaches(list(views), state.consensus.shape[1])
-            state = replace(state, alpha=eq.view_weights(np.array(gaps), settings.p, reach))
+            state = replace(state, alpha=eq.weights_of_gaps(np.array(gaps), settings.p, reach))
         q = [U.sum(axis=0) for U in state.U]
         V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
         state = replace(state, consensus=V_star)
@@ -1057,7 +1057,7 @@ class Loop:
             R = R.astype(float) if isinstance(R, np.ndarray) else R
             if self.observed is not None:  # no weight for a view in rows it does not observe
                 R[~self.observed] = np.inf
-            state = replace(state, w=eq.sample_weights(R))
+            state = replace(state, w=eq.weights_of_residuals(R))
         state = replace(state, errors=self._errors(state))
         self._record(state, state.round, -1, 0)
         return state

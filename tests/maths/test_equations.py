@@ -82,7 +82,7 @@ gaps = arrays(float, st.integers(1, 5), elements=st.floats(1e-100, 1e100))
 
 @given(gaps, st.floats(1.01, 200))
 def test_view_weights_are_optimal(A, p):
-    alpha = eq.view_weights(A, p)
+    alpha = eq.weights_of_gaps(A, p)
     assert alpha.sum() == pytest.approx(1) and (alpha >= 0).all()
     # Optimality on the simplex: α_s^{p−1} A_s is the same for every view that has weight.
     if p < 20 and alpha.min() > 1e-10 and A.max() / A.min() < 1e8:
@@ -91,16 +91,18 @@ def test_view_weights_are_optimal(A, p):
 
 
 def test_view_weights_at_the_edges():
-    np.testing.assert_allclose(eq.view_weights([3.0, 1.0, 2.0], 1), [0, 1, 0])
-    np.testing.assert_allclose(eq.view_weights([1.0, 1.0, 2.0], 1), [0.5, 0.5, 0])
-    np.testing.assert_allclose(eq.view_weights([0.0, 0.0, 2.0], 5), [0.5, 0.5, 0])
-    np.testing.assert_allclose(eq.view_weights([2.0, 2.0], 3), [0.5, 0.5])
-    np.testing.assert_allclose(eq.view_weights([1.0, 9.0, 4.0], 1e9), np.full(3, 1 / 3), rtol=1e-6)
+    np.testing.assert_allclose(eq.weights_of_gaps([3.0, 1.0, 2.0], 1), [0, 1, 0])
+    np.testing.assert_allclose(eq.weights_of_gaps([1.0, 1.0, 2.0], 1), [0.5, 0.5, 0])
+    np.testing.assert_allclose(eq.weights_of_gaps([0.0, 0.0, 2.0], 5), [0.5, 0.5, 0])
+    np.testing.assert_allclose(eq.weights_of_gaps([2.0, 2.0], 3), [0.5, 0.5])
+    np.testing.assert_allclose(
+        eq.weights_of_gaps([1.0, 9.0, 4.0], 1e9), np.full(3, 1 / 3), rtol=1e-6
+    )
 
 
 @given(arrays(float, (4, 3), elements=st.just(0.0) | st.floats(1e-100, 1e100)))
 def test_sample_weights_sum_to_one_and_are_optimal(r):
-    w = eq.sample_weights(r)
+    w = eq.weights_of_residuals(r)
     np.testing.assert_allclose(w.sum(axis=1), 1)
     assert (w >= 0).all()
     for weights, row in zip(w, r, strict=True):

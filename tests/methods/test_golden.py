@@ -120,4 +120,4 @@ def test_sum_of_inverse_residuals():
     )
     total = (1 / r).sum(axis=1)
     close(total, load("whelp")["wt_sum"].ravel())
-    close(eq.sample_weights(r), 1 / r / total[:, None])
+    close(eq.weights_of_residuals(r), 1 / r / total[:, None])

@@ -259,9 +259,9 @@ def test_errors_and_gaps_are_compared_by_what_is_observed(rng):
 
 @given(st.lists(st.floats(1e-6, 1e6), min_size=3, max_size=3), st.sampled_from([1, 1.5, 5, 50]))
 def test_views_of_full_reach_share_weight_as_ever(gaps, p):
-    plain = eq.view_weights(np.array(gaps), p)
-    np.testing.assert_array_equal(eq.view_weights(np.array(gaps), p, np.ones(3)), plain)
-    rare = eq.view_weights(np.array([*gaps, 1e-12]), p, np.array([1, 1, 1, 0.02]))
+    plain = eq.weights_of_gaps(np.array(gaps), p)
+    np.testing.assert_array_equal(eq.weights_of_gaps(np.array(gaps), p, np.ones(3)), plain)
+    rare = eq.weights_of_gaps(np.array([*gaps, 1e-12]), p, np.array([1, 1, 1, 0.02]))
     assert rare[3] <= 0.02 * rare[:3].min() * (1 + 1e-12)
     np.testing.assert_allclose(rare[:3] / rare[:3].sum(), plain, rtol=1e-12)
 

@@ -94,6 +94,16 @@ def self_tuned(
 # --- contrasts --------------------------------------------------------------------------------
 
 
+def contrasts(distance: Array, weight: Array, typical: float = 1.0) -> Array:
+    """1 − the mean distance of every row to its neighbors, from sums of distances and of weights.
+
+    In units of the ``typical`` distance; NaN, which is no vote, where no neighbor is known.
+    """
+    xp = namespace(distance)
+    mean = distance / xp.where(weight > 0, weight, 1)
+    return xp.where(weight > 0, 1 - mean / typical, xp.nan)
+
+
 def agreement_matrix(rows: Array, diagonal: Array, mass: Array | None = None) -> Array:
     """M_st = √([1 − c_st]₊ [1 − c_ts]₊) off the diagonal, c averaged over rows."""
     contrast = np.maximum(mean_contrasts(rows, mass)[0], 0)

@@ -132,7 +132,7 @@ def split_V(
 # --- closed forms ------------------------------------------------------------------------------
 
 
-def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
+def weights_of_gaps(gaps: Array, p: float, reach: Array | None = None) -> Array:
     """α minimizing Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
 
     p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally. A view whose
@@ -143,7 +143,7 @@ def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
     if reach is not None and (reach < 1).any() and (reach >= 1).any():
         full = reach >= 1
         alpha = np.zeros(len(gaps))
-        alpha[full] = view_weights(gaps[full], p)
+        alpha[full] = weights_of_gaps(gaps[full], p)
         largest = gaps[full].max()
         ratio = np.divide(largest, gaps, out=np.ones_like(gaps), where=gaps > largest)
         # p = 1 gives all weight to the best view: to one that cannot lead, none.
@@ -159,7 +159,7 @@ def view_weights(gaps: Array, p: float, reach: Array | None = None) -> Array:
     return alpha / alpha.sum()
 
 
-def sample_weights(residuals: Array) -> Array:
+def weights_of_residuals(residuals: Array) -> Array:
     """w minimizing Σ_s w_is² r_is with Σ_s w_is = 1: w_is ∝ 1/r_is (N×n_v).
 
     Where some r_is = 0, those views share the sample equally.

@@ -16,6 +16,7 @@ from manyview._arrays import is_tensor
 from manyview._types import Array
 from manyview.engines.protocols import engine_part
 from manyview.engines.threads import Threads, blocks
+from manyview.maths.agreement import contrasts
 
 from .compiled import compiled
 
@@ -69,8 +70,7 @@ def row_contrasts(
             total = np.bincount(i, weight, n) + np.bincount(j, weight, n)
             distance = np.bincount(i, close, n) + np.bincount(j, close, n)
             total += graph.diagonal() * view.comparable  # its own copies, at no distance
-            known = total > 0
-            rows[s, t, known] = 1 - distance[known] / total[known]
+            rows[s, t] = contrasts(distance, total)
     return rows
 
 

@@ -13,6 +13,7 @@ import torch
 
 from manyview._arrays import on_host
 from manyview._types import Array
+from manyview.maths.agreement import contrasts
 
 
 class DeviceGraph:
@@ -134,9 +135,8 @@ class DeviceGraph:
         """1 − (mean d of a view from i to its neighbors here) of every row; NaN where unknown."""
         i, j, weight = self.edges()
         known = weight * (view.here[i] & view.here[j])
-        total = self.row_sums(known)
         distance = self.row_sums(known * view.pairs(i, j))
-        return on_host(torch.where(total > 0, 1 - distance / total, torch.nan))
+        return on_host(contrasts(distance, self.row_sums(known)))
 
     def mean_distance(self, view: Any) -> float | None:
         """Mean d of a view over the edges, by their weights; None without an edge."""
