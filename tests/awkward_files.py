@@ -1,6 +1,6 @@
-"""Tables as people have them, and what `manyview fit` does with each: the table of docs/guide/files.md.
+"""Tables from Excel, R and portals, and what `manyview fit` does with each.
 
-Run as a script it writes the table anew: ``python tests/awkward_files.py docs/guide/files.md``.
+``python tests/awkward_files.py docs/guide/files.md`` writes the lists of that page.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import re
-import shlex
 import sys
 import tempfile
 from collections.abc import Callable
@@ -43,15 +42,6 @@ class Case:
     says: str = ""
     shapes: tuple[tuple[int, int], ...] = ()
     needs: str = ""
-
-    @property
-    def typed(self) -> str:
-        words = list(self.files)
-        for name, value in self.options.items():
-            option = f"--{name.replace('_', '-')}"
-            given = [] if value is True else [value] if isinstance(value, str) else value
-            words += [option] if value is True else [w for item in given for w in (option, item)]
-        return shlex.join(words)
 
 
 def numbers(seed: int = 0, ids: list[str] = IDS, names: list[str] = GENES) -> pd.DataFrame:
@@ -173,46 +163,47 @@ STRAY = csv(numbers()).replace(str(numbers().iloc[4, 1]), "?")
 PLAIN = numbers(1, names=["a", "b", "c"])
 
 CASES = [
-    Case("Excel's CSV of a German computer: semicolons, decimal commas, Windows-1252, CRLF",
+    Case("CSV from a German Excel (semicolons, decimal commas, Windows-1252)",
          text("rna.csv", GERMAN, "cp1252"), ("rna.csv",), says="decimal mark is the comma",
          shapes=((N, 5),)),
     Case("Excel's “Unicode text” (UTF-16, tabs)", text("rna.txt", csv(numbers(), sep="\t"), "utf-16"),
          ("rna.txt",), shapes=((N, 5),)),
-    Case("byte-order mark, Windows line ends, blank lines at the end",
+    Case("byte-order mark, Windows line ends, blank last lines",
          text("rna.csv", "\ufeff" + csv(numbers()).replace("\n", "\r\n") + "\r\n\r\n"), ("rna.csv",),
          shapes=((N, 5),)),
-    Case("a supplement: two lines of title above the header, an empty first column", _with_title,
+    Case("title lines above the header, an empty first column", _with_title,
          ("table_s1.xlsx",), says="2 lines above the table left out", shapes=((N, 5),), needs="openpyxl"),
-    Case("a workbook of two sheets", _sheets, ("omics.xlsx",), outcome="asked", says="name one:",
-         needs="openpyxl"),
-    Case("the same, both sheets named", _sheets, ("omics.xlsx:RNA", "prot=omics.xlsx:protein 2024"),
+    Case("a workbook with two sheets (`omics.xlsx:RNA` names one)", _sheets, ("omics.xlsx",),
+         outcome="asked", says="name one:", needs="openpyxl"),
+    Case("two sheets, both named", _sheets, ("omics.xlsx:RNA", "prot=omics.xlsx:protein 2024"),
          shapes=((N, 5), (N, 3)), needs="openpyxl"),
-    Case("two lines of headings, of merged cells, and a remark below the table", _merged,
+    Case("two header lines of merged cells, a remark below the table", _merged,
          ("table_s2.xlsx",), says="the second names the columns", shapes=((N, 5),), needs="openpyxl"),
-    Case("gene names that Excel made dates", _dates, ("genes.xlsx",), says="dates of genes such as SEPT2",
-         shapes=((N, 3),), needs="openpyxl"),
+    Case("gene names that Excel turned into dates (with a warning)", _dates, ("genes.xlsx",),
+         says="dates of genes such as SEPT2", shapes=((N, 3),), needs="openpyxl"),
     Case("an old Excel file", _old_excel, ("old.xls",), shapes=((N, 5),), needs="xlwt"),
-    Case("a portal's “.xls” that is text", text("export.xls", csv(numbers(), sep="\t")), ("export.xls",),
+    Case("a “.xls” file that is text", text("export.xls", csv(numbers(), sep="\t")), ("export.xls",),
          says="is text and no Excel file", shapes=((N, 5),)),
-    Case("a portal's “.xls” that is a web page", text("export.xls", "<html><table>…</table></html>"),
+    Case("a “.xls” file that is a web page", text("export.xls", "<html><table>…</table></html>"),
          ("export.xls",), outcome="asked", says="save the table as .csv"),
-    Case("packed by gzip", text("rna.csv.gz", gzip.compress(csv(numbers()).encode())), ("rna.csv.gz",),
+    Case("gzip", text("rna.csv.gz", gzip.compress(csv(numbers()).encode())), ("rna.csv.gz",),
          shapes=((N, 5),)),
-    Case("packed by bzip2", text("rna.tsv.bz2", bz2.compress(csv(numbers(), sep="\t").encode())),
+    Case("bzip2", text("rna.tsv.bz2", bz2.compress(csv(numbers(), sep="\t").encode())),
          ("rna.tsv.bz2",), shapes=((N, 5),)),
-    Case("packed by zstd", _zst, ("rna.csv.zst",), shapes=((N, 5),), needs="pyarrow"),
-    Case("packed, but not called so", text("rna.csv", gzip.compress(csv(numbers()).encode())),
-         ("rna.csv",), outcome="asked", says="mv rna.csv rna.csv.gz"),
-    Case("saveRDS of a data frame", _rds, ("expr.rds",), shapes=((N, 5),), needs="rdata"),
-    Case("save of two data frames", _rda, ("omics.rda",), shapes=((N, 5), (N, 2)), needs="rdata"),
+    Case("zstd", _zst, ("rna.csv.zst",), shapes=((N, 5),), needs="pyarrow"),
+    Case("a compressed file without `.gz` in its name",
+         text("rna.csv", gzip.compress(csv(numbers()).encode())), ("rna.csv",), outcome="asked",
+         says="mv rna.csv rna.csv.gz"),
+    Case("R's `saveRDS` of a data frame", _rds, ("expr.rds",), shapes=((N, 5),), needs="rdata"),
+    Case("R's `save` of two data frames", _rda, ("omics.rda",), shapes=((N, 5), (N, 2)), needs="rdata"),
     Case("Feather", lambda f: numbers().reset_index().to_feather(f / "rna.feather"), ("rna.feather",),
          shapes=((N, 5),), needs="pyarrow"),
-    Case("R's write.table: no heading above the row names",
+    Case("R's `write.table` without a header above the row names",
          text("rna.txt", csv(numbers(), sep=" ", quoting=2).replace('"sample" ', "", 1)), ("rna.txt",),
          shapes=((N, 5),)),
     Case("a .tsv with commas", text("rna.tsv", csv(numbers())), ("rna.tsv",),
          says="separated by commas", shapes=((N, 5),)),
-    Case("GEO series matrix", text("GSE1_series_matrix.txt.gz", gzip.compress(GEO.encode())),
+    Case("a GEO series matrix", text("GSE1_series_matrix.txt.gz", gzip.compress(GEO.encode())),
          ("GSE1_series_matrix.txt.gz",), outcome="asked", says="--transpose GSE1_series_matrix"),
     Case("the same, answered", text("GSE1_series_matrix.txt.gz", gzip.compress(GEO.encode())),
          ("GSE1_series_matrix.txt.gz",), {"transpose": ["all"]}, shapes=((N, 5),)),
@@ -220,38 +211,38 @@ CASES = [
     Case("cBioPortal: genes in rows, a column of Entrez ids",
          text("data_mrna.txt", PORTAL.to_csv(sep="\t", index=False)), ("data_mrna.txt",),
          says="'Entrez_Gene_Id' left out", shapes=((N, 5),)),
-    Case("Firehose: a line of kinds below the barcodes", text("rna.txt", FIREHOSE), ("rna.txt",),
+    Case("Firehose: a line of units below the barcodes", text("rna.txt", FIREHOSE), ("rna.txt",),
          says="words below the headings is left out", shapes=((N, 5),)),
-    Case("methylation of one file, CpGs in rows", text("beta.csv", csv(CPGS)), ("beta.csv",),
+    Case("a single methylation table with CpGs in rows", text("beta.csv", csv(CPGS)), ("beta.csv",),
          outcome="asked", says="--transpose beta if"),
-    Case("Excel's line “sep=;”", text("rna.csv", "sep=;\r\n" + csv(numbers(), sep=";")), ("rna.csv",),
+    Case("a first line “sep=;”", text("rna.csv", "sep=;\r\n" + csv(numbers(), sep=";")), ("rna.csv",),
          says="separated by semicolons", shapes=((N, 5),)),
-    Case("thousands apart by blanks, decimal commas", text("counts.csv", FRENCH), ("counts.csv",),
-         says="marks of thousands", shapes=((N, 2),)),
+    Case("1 234,5 (spaces between thousands, decimal commas)", text("counts.csv", FRENCH), ("counts.csv",),
+         says="1,234 among numbers with a decimal point", shapes=((N, 2),)),
     Case("percent signs", text("rates.csv", PERCENTS), ("rates.csv",), outcome="asked",
          says="remove them"),
-    Case("a line with a cell too many", text("rna.csv", csv(numbers()).replace("\nP005,", "\nP005,1,")),
+    Case("a line with one cell too many", text("rna.csv", csv(numbers()).replace("\nP005,", "\nP005,1,")),
          ("rna.csv",), outcome="asked", says="7 cells in line 6 ('P005', …)"),
-    Case("marks of thousands", text("counts.csv", THOUSANDS), ("counts.csv",),
+    Case("1,234 among numbers with a decimal point", text("counts.csv", THOUSANDS), ("counts.csv",),
          says="marks of thousands ('1,234')", shapes=((N, 2),)),
-    Case("1,234 and nothing that tells", text("values.csv", DOUBT), ("values.csv",), outcome="asked",
-         says="--decimal values=comma"),
+    Case("1,234 that may be thousands or a decimal comma", text("values.csv", DOUBT),
+         ("values.csv",), outcome="asked", says="--decimal values=comma"),
     Case("seven ways to write an empty cell", text("rna.csv", EMPTY_WORDS), ("rna.csv",),
          says="has 7 empty cells", shapes=((11, 3),)),
-    Case("another word for an empty cell", text("rna.csv", STRAY), ("rna.csv",), outcome="asked",
+    Case("an unknown word for an empty cell", text("rna.csv", STRAY), ("rna.csv",), outcome="asked",
          says="add --na '?'"),
     Case("the same, answered", text("rna.csv", STRAY), ("rna.csv",), {"na": ["?"]}, shapes=((N, 5),)),
-    Case("columns of text among the features", text("clinic.csv", csv(CLINIC)), ("clinic.csv",),
+    Case("text columns among the features", text("clinic.csv", csv(CLINIC)), ("clinic.csv",),
          outcome="asked", says="add --drop-text"),
     Case("the same, left out", text("clinic.csv", csv(CLINIC)), ("clinic.csv",), {"drop_text": True},
          shapes=((N, 5),)),
     Case("the same, as categories", text("clinic.csv", csv(CLINIC)), ("clinic.csv",), {"one_hot": True},
          says="made columns of 0 and 1", shapes=((N, 10),)),
-    Case("ids that differ in case and marks",
+    Case("ids that differ in case and punctuation",
          both(text("rna.csv", csv(numbers())),
               text("meth.csv", csv(PLAIN.rename(lambda s: s.replace("P", "p.").lower())))),
          ("rna.csv", "meth.csv"), outcome="asked", says="--match loose"),
-    Case("ids that Excel took the zeros from",
+    Case("ids that lost their zeros in Excel",
          both(text("rna.csv", csv(numbers(ids=[f"{i:05d}" for i in range(1, 13)]))),
               text("meth.csv", csv(PLAIN.set_axis([str(i) for i in range(1, 13)])))),
          ("rna.csv", "meth.csv"), {"match": "loose"}, says="leading zeros do not count",
@@ -265,7 +256,7 @@ CASES = [
               text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
          ("rna.csv", "meth.csv"), {"match": "tcga"}, says="the 3 normal samples and controls are left out",
          shapes=((N, 5), (N, 3))),
-    Case("two tumor samples of one patient",
+    Case("two tumor samples of a patient",
          both(text("rna.csv", csv(numbers(ids=[*ALIQUOTS, f"{BARCODES[0]}-02A-11R-A000-07"]))),
               text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
          ("rna.csv", "meth.csv"), {"match": "tcga"}, outcome="asked", says="say --tumors one"),
@@ -274,9 +265,9 @@ CASES = [
               text("meth.csv", csv(PLAIN.set_axis(BARCODES)))),
          ("rna.csv", "meth.csv"), {"match": "tcga", "tumors": "one"}, says="1 row left out",
          shapes=((N, 5), (N, 3))),
-    Case("gene symbols in rows, one table", text("rna.csv", csv(numbers().T.rename_axis(""))),
+    Case("a single table with gene symbols in rows", text("rna.csv", csv(numbers().T.rename_axis(""))),
          ("rna.csv",), outcome="asked", says="--transpose rna if the columns are samples"),
-    Case("R's write.csv of genes × samples: an empty corner, few genes in common",
+    Case("R's `write.csv` of genes × samples, with few shared genes",
          both(text("rna.csv", csv(numbers(names=[*"abcdefghi"]).T.rename_axis(""))),
               text("cnv.csv", csv(numbers(1, names=[*"ijklmnop"]).T.rename_axis("")))),
          ("rna.csv", "cnv.csv"), outcome="asked", says="--transpose all if the columns are"),
@@ -289,19 +280,19 @@ CASES = [
               text("cnv.csv", csv(numbers(1).T.rename_axis(""))), text("classes.csv", LABELS)),
          ("rna.csv", "cnv.csv"), {"labels": "classes.csv"}, says="transposed",
          shapes=((N, 5), (N, 5))),
-    Case("the labels among the views",
+    Case("a table of labels passed as a view",
          both(text("rna.csv", csv(numbers())), text("classes.csv", LABELS)), ("rna.csv", "classes.csv"),
          outcome="asked", says="give it as --labels"),
-    Case("a column of classes among features",
+    Case("a column of classes among the features",
          text("rna.csv", csv(numbers(names=[*GENES, "x"]).assign(**{"class": [0, 1, 2] * 4}))),
          ("rna.csv",),
          outcome="asked", says="--drop rna=class"),
     Case("ids with leading zeros", text("rna.csv", csv(numbers(ids=[f"{i:05d}" for i in range(1, 13)]))),
          ("rna.csv",), says="'00001'", shapes=((N, 5),)),
     Case("20,000 columns", text("meth.csv", csv(MANY)), ("meth.csv",), shapes=((N, 20_000),)),
-    Case("separators at the ends of lines", text("rna.csv", re.sub("(?m)$", ",,", csv(numbers()).strip())),
+    Case("separators at line ends", text("rna.csv", re.sub("(?m)$", ",,", csv(numbers()).strip())),
          ("rna.csv",), says="without heading and numbers left out", shapes=((N, 5),)),
-    Case("one id twice", text("rna.csv", csv(numbers(ids=[*IDS[:-1], IDS[0]]))), ("rna.csv",),
+    Case("a repeated id", text("rna.csv", csv(numbers(ids=[*IDS[:-1], IDS[0]]))), ("rna.csv",),
          outcome="asked", says="remove or rename the repeated ones"),
 ]  # fmt: skip
 
@@ -326,27 +317,19 @@ def _in(folder: Path, item: str) -> str:
 
 
 def table() -> str:
-    """The situations and what happens, as Markdown."""
-    lines = ["| the table | typed | what happens |", "|---|---|---|"]
+    """The situations of the page: those that are read as they are, and the questions, as Markdown."""
+    read = []
+    questions = ["| table | what to do |", "|---|---|"]
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
-            outcome, said, shapes = attempt(case, Path(folder))
-        if outcome == "read":
-            sizes = " and ".join(f"{n} × {m}" for n, m in shapes)
-            notes = [_short(note) for note in said if " in rows, " not in note]
-            told = f"read: {sizes}" + "".join(f"; {note}" for note in notes)
-        else:
-            told = f"“{said[0]}”"
-        lines.append(f"| {case.title} | `{case.typed}` | {_escaped(told)} |")
-    return "\n".join(lines)
-
-
-def _short(note: str) -> str:
-    return re.sub(r": \d+ samples in columns, .*", ": samples in columns", note)
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*")
+            outcome, said, _ = attempt(case, Path(folder))
+        if outcome == "asked":
+            options = dict.fromkeys(re.findall(r"--[a-z-]+", said[0]))
+            remedy = ", ".join(f"`{option}`" for option in options) or "as the message says"
+            questions.append(f"| {case.title} | {remedy} |")
+        elif not case.options:
+            read.append(case.title)
+    return "\n".join(["Read without options:", "", f"{'; '.join(read)}.", "", *questions])
 
 
 def main(page: Path) -> None:

@@ -1,8 +1,6 @@
-"""The options of every command, from the program itself, into docs/command_line.md.
+"""Write the options of every command into docs/command_line.md: python tools/write_options.py.
 
-    python tools/write_options.py
-
-writes the part between the two marks anew; a test says when that is due.
+Options that say how tables are read are in docs/guide/files.md. A test fails if the page is out of date.
 """
 
 import re
@@ -12,6 +10,7 @@ from typing import Any
 import typer
 
 from manyview.app.cli.app import app
+from manyview.app.options import Reading
 
 PAGE = Path(__file__).parent.parent / "docs" / "command_line.md"
 BEGIN, END = "<!-- made by tools/write_options.py -->", "<!-- end of the options -->"
@@ -21,35 +20,35 @@ def names(parameter: Any) -> str:
     """An argument by its metavar; an option with its value, and its opposite if it has one."""
     if not parameter.opts[0].startswith("-"):
         return f"`{parameter.metavar or parameter.name.upper()}`"
-    told = max(parameter.opts, key=len)
+    name = max(parameter.opts, key=len)
     if not parameter.is_flag:
-        told += f" {parameter.metavar or parameter.name.upper()}"
-    return ", ".join(f"`{text}`" for text in (told, *parameter.secondary_opts))
+        name += f" {parameter.metavar or parameter.name.upper()}"
+    return ", ".join(f"`{text}`" for text in (name, *parameter.secondary_opts))
 
 
 def default(parameter: Any) -> str:
     if parameter.required:
-        return "required"
+        return "" if not parameter.opts[0].startswith("-") else "Required."
     value = parameter.default
     if isinstance(value, bool):
-        return "yes" if value else ""
-    return "" if value is None or value == () else f"`{value}`"
+        return "Default: yes." if value else ""
+    return "" if value is None or value == () else f"Default: `{value}`."
 
 
 def rows(command: Any) -> list[str]:
-    """A row for every option: its name, what it does, its default."""
+    """A row for every option but those of reading tables: its name, what it does, its default."""
     lines = []
     for parameter in command.params:
-        if parameter.hidden or parameter.name in ("help", "install_completion", "show_completion"):
+        if parameter.hidden or parameter.name in {"help", *Reading.__dataclass_fields__}:
             continue
-        words = re.sub(r"\s+", " ", parameter.help or "").strip().replace("|", "\\|")
-        cells = (names(parameter).replace("|", "\\|"), words, default(parameter))
-        lines.append(f"| {' | '.join(cells)} |")
+        words = [re.sub(r"\s+", " ", parameter.help or "").strip(), default(parameter)]
+        cells = (names(parameter), " ".join(filter(None, words)))
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return lines
 
 
 def options() -> str:
-    """A table for every command, and one for the options that several commands share."""
+    """A table for every command, and for every set of commands that share options."""
     commands = {
         name: rows(command)
         for name, command in sorted(typer.main.get_command(app).commands.items())
@@ -58,17 +57,16 @@ def options() -> str:
     for name, lines in commands.items():
         for line in lines:
             users.setdefault(line, []).append(name)
-    parts = [
-        "### Options of several commands",
-        "",
-        "| | | default | commands |",
-        "|---|---|---|---|",
-    ]
-    parts += [f"{line} {', '.join(who)} |" for line, who in users.items() if len(who) > 1]
-    for name, lines in commands.items():
-        own = [line for line in lines if len(users[line]) == 1]
-        parts += ["", f"### `manyview {name}`", "", "| | | default |", "|---|---|---|", *own]
-    return "\n".join([*parts, ""])
+    tables: dict[tuple[str, ...], list[str]] = {}
+    for line, who in sorted(users.items(), key=lambda item: len(item[1]) == 1):
+        tables.setdefault(tuple(who), []).append(line)
+    return (
+        "\n\n".join(
+            "\n".join([f"### {', '.join(who)}", "", "| | |", "|---|---|", *lines])
+            for who, lines in tables.items()
+        )
+        + "\n"
+    )
 
 
 def with_options(page: str) -> str:
