@@ -1,7 +1,6 @@
-"""The session of docs/quickstart.md: a biologist's files, from the first command to figures, as printed.
+"""The terminal session of docs/quickstart.md, as printed.
 
-Run as a script it does everything and writes the page anew:
-``python tests/biologist_session.py docs/quickstart.md``.
+``python tests/biologist_session.py docs/quickstart.md`` runs the commands and writes the page.
 """
 
 from __future__ import annotations
@@ -20,28 +19,22 @@ import manyview as mv
 
 BEGIN, END = "<!-- made by tests/biologist_session.py -->", "<!-- end of the session -->"
 
-#: (what is said before, the command, its exit status)
+#: (text before the command, the command, its exit status)
 STEPS = [
-    ("Write the sample cohort as tables: 240 made-up patients with expression, methylation, mutations and "
-     "a clinical table. Some patients lack a view.",
+    ("`manyview datasets` writes a synthetic cohort: 240 patients with expression, methylation, mutations "
+     "and a clinical table. Some patients lack a view.",
      "manyview datasets --out data --quiet", 0),
-    ("Find subtypes, remove the batch effect, and compare the subtypes with the clinical table. "
-     "`--figures` "
-     "writes each figure as SVG, PNG and PDF.",
+    ("Find subtypes, align the batches, and compare the subtypes with the clinical table:",
      "manyview fit data/cohort/expression.csv data/cohort/methylation.csv data/cohort/mutation.csv "
      "--clusters auto --clinical data/cohort/clinical.csv --labels data/cohort/clinical.csv:subtype "
-     "--adjust batch --out run/ --figures", 0),
-    ("Open `run/report.html`. Its first screen says what each cluster is. Name the clusters; the report "
-     "and "
-     "the figures are written again:",
+     "--batch batch --out run/ --figures", 0),
+    ("Open `run/report.html`. Its first screen shows how the clusters differ. Give them names; this "
+     "updates the report and the figures in `run/figures/` (SVG, PNG and PDF):",
      "manyview report run/ --names 0=Indolent --names '3=Poor outcome'", 0),
-    ("The figures for a panel:",
-     "ls run/figures/hazards.pdf run/figures/heatmap.pdf run/figures/map.pdf "
-     "run/figures/survival.pdf", 0),
-    ("Your own files need not be tidy. Here are a workbook with genes in rows, and a CSV from Excel with "
-     "semicolons and decimal commas. Their ids differ in case, so the first try ends with a question.",
+    ("Next, two tables of 40 mice: a workbook with genes in rows, and a CSV from Excel with "
+     "semicolons and decimal commas. Their ids differ in case, so manyview asks whether they match:",
      "manyview fit genes.xlsx lipids.csv --clusters 2 --out mice/", 2),
-    ("The ids are the same mice:",
+    ("They do:",
      "manyview fit genes.xlsx lipids.csv --match loose --clusters 2 --out mice/ --no-report", 0),
     ("Assign new mice, for which only lipids were measured:",
      "manyview predict mice/ lipids=new_lipids.csv --out new_mice.csv", 0),
@@ -49,7 +42,7 @@ STEPS = [
 
 
 def write_files(folder: Path) -> None:
-    """The nutrimouse data as a laboratory would hand them over."""
+    """Write the nutrimouse data as a laboratory might send them."""
     data = mv.datasets.load_nutrimouse()
     frames = data.frames()
     gene, lipid = frames["gene"], frames["lipid"]
@@ -64,7 +57,7 @@ def write_files(folder: Path) -> None:
 
 
 def printed(command: str, folder: Path) -> tuple[int, str]:
-    """What a terminal of 100 columns shows."""
+    """Run a command; return its status and what a terminal of 100 columns shows."""
     if command.startswith("manyview"):
         words = [sys.executable, "-m", "manyview", *shlex.split(command)[1:]]
     else:
@@ -89,14 +82,14 @@ def printed(command: str, folder: Path) -> tuple[int, str]:
 
 
 def shown(output: str) -> str:
-    """Without the stages, which a slow machine prints."""
+    """Drop the progress lines that a slow machine prints."""
     return "\n".join(
         line for line in output.splitlines() if not re.match(r"\d+% |[\d.]+ s: ", line)
     )
 
 
 def session(folder: Path, steps=STEPS) -> str:
-    """Every step with its output, as Markdown."""
+    """Run the steps; return commands and outputs as Markdown."""
     write_files(folder)
     parts = []
     for said, command, expected in steps:

@@ -261,16 +261,16 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
     used = summary["view_weights"]
     learned = summary.get("learned_view_weights", used)
     if used == learned:
-        weights = Table("view", "weight", title="How far the views agree with the others")
+        weights = Table("view", "weight", title="View weights")
     else:
-        title = "Weights as given, and as the data have them"
+        title = "View weights: set by you, and learned"
         weights = Table("view", "weight", "learned", title=title)
     for view, weight in used.items():
         also = [] if used == learned else [f"{learned[view]:.3f}"]
         weights.add_row(escape(view), f"{weight:.3f}", *also)
     if "scores" not in summary:
         return [sizes, weights]
-    scores = Table("score", "value", title="Against the known classes")
+    scores = Table("score", "value", title="Agreement with the known classes")
     for name, value in summary["scores"].items():
         scores.add_row(name, f"{value:.3f}")
     return [sizes, weights, scores]

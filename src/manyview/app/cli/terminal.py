@@ -44,6 +44,8 @@ SHARES = {
 }
 #: Seconds after which a command prints its stages where there is no terminal, and what took its time.
 PATIENCE = 10.0
+#: Results to name first.
+FIRST = ("report.html", "labels.csv", "clusters.csv", "survival.csv", "markers.csv", "model.npz")
 #: "refitting parts of the data, 2 of 5": how far a stage itself is.
 _WITHIN = re.compile(r"\b(\d+) of (\d+)$")
 
@@ -172,9 +174,11 @@ class Voice:
             self.console.print(thing, soft_wrap=isinstance(thing, str))
 
     def finish(self, record: dict[str, Any]) -> None:
-        """Say where the files are; ``record`` has "out" and "files", and is the result."""
-        out, files = escape(record["out"]), escape(", ".join(record["files"]))
-        self.show(f"Results in [bold]{out}/[/bold]: {files}")
+        """Print where the results are; ``record`` has "out" and "files", and is the result."""
+        files = sorted(record["files"], key=lambda file: (*FIRST, file).index(file))
+        more = f" and {len(files) - 6} more files" if len(files) > 6 else ""
+        shown = escape(", ".join(files[:6]))
+        self.show(f"Results in [bold]{escape(record['out'])}/[/bold]: {shown}{more}")
         self.result(record)
 
     def result(self, record: dict[str, Any]) -> None:
