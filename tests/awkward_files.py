@@ -245,7 +245,7 @@ CASES = [
     Case("ids that lost their zeros in Excel",
          both(text("rna.csv", csv(numbers(ids=[f"{i:05d}" for i in range(1, 13)]))),
               text("meth.csv", csv(PLAIN.set_axis([str(i) for i in range(1, 13)])))),
-         ("rna.csv", "meth.csv"), {"match": "loose"}, says="leading zeros do not count",
+         ("rna.csv", "meth.csv"), {"match": "loose"}, says="leading zeros are ignored",
          shapes=((N, 5), (N, 3))),
     Case("TCGA barcodes of aliquots and of patients",
          both(text("rna.csv", csv(numbers(ids=ALIQUOTS + NORMALS))),

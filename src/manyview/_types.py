@@ -38,9 +38,9 @@ class Stop(StrEnum):
 
     CONVERGED = "the objective changed by less than tol between two rounds"
     STEADY = "labels stayed the same, and the objective changed by less than 10 times tol"
-    ROUNDS = "all max_iter rounds were done, as asked (tol=0)"
+    ROUNDS = "all max_iter rounds were done, as requested (tol=0)"
     MAX_ITER = "max_iter rounds were done before the objective settled to tol"
-    CALLBACK = "the callback asked to stop"
+    CALLBACK = "the callback stopped the fit"
     BATCH = "the batch was added to those before (partial_fit)"
 
 

@@ -185,7 +185,7 @@ def _numbers(asked: Any, names: Sequence[str]) -> Array:
         if lacking:
             raise ValueError(
                 f"view_weights has no number for the view {lacking[0]!r}; give one to each of "
-                f"{list(names)}, 0 to those that shall not count"
+                f"{list(names)}, 0 to ignore a view"
             )
         asked = [asked[name] for name in names]
     listed = np.asarray(asked, dtype=object)
@@ -196,7 +196,7 @@ def _numbers(asked: Any, names: Sequence[str]) -> Array:
         )
     weights = np.array([_number(value, name) for value, name in zip(asked, names, strict=True)])
     if not weights.any():
-        raise ValueError("view_weights are all zero; give a number above 0 to a view that counts")
+        raise ValueError("view_weights are all zero; give at least one view a number above 0")
     return weights
 
 
@@ -630,7 +630,7 @@ class MultiViewEstimator(BaseEstimator):
             return given
         if not any(mask.any() for mask in self._columns):
             raise ValueError(
-                f"none of the views {list(given.names)} has an observed value; look at how they were read"
+                f"none of the views {list(given.names)} has an observed value; check how they were read"
             )
         tell_unobserved(given, self._columns)
         self._left_out = left_out(given, self._columns)
@@ -805,7 +805,7 @@ class MultiViewEstimator(BaseEstimator):
         if n_clusters > n_samples:
             raise ValueError(
                 f"n_clusters={n_clusters} is more than the number of samples "
-                f"(n_samples={n_samples}); ask for fewer clusters"
+                f"(n_samples={n_samples}); choose fewer clusters"
             )
 
 

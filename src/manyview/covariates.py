@@ -163,7 +163,7 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
             )
         missing = int(column.absent.sum())
         if missing:
-            how = "a level of its own" if column.levels else "taken at the mean"
+            how = "a level of its own" if column.levels else "set to the mean"
             notes.append(f"{quoted(column.name)} is missing for {missing} samples: {how}.")
     return columns
 
@@ -180,7 +180,7 @@ def _column(name: str, values: list[Any], notes: list[str]) -> Column:
         return column
     codes = read_column(name, values, "category")
     notes.append(
-        f"{quoted(name)} holds {len(codes.levels)} whole numbers, each taken as a level of its own."
+        f"{quoted(name)} holds {len(codes.levels)} whole numbers, each treated as a level of its own."
     )
     return codes
 
@@ -208,14 +208,14 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
         notes.append(f"View {name!r} holds counts; their logarithms per total are adjusted.")
     elif kind == "binary":
         notes.append(
-            f"View {name!r} holds zeros and ones, from which nothing can be subtracted: it stays as it is."
+            f"View {name!r} holds zeros and ones, which cannot be adjusted: it stays as it is."
         )
     empty = ~X.any(axis=1)  # NaN is a value here: rows of NaN are missing already
     if not zeros and empty.any() and not empty.all():
         # A residual would make a missing sample a present one.
         notes.append(
-            f"View {name!r} has {int(empty.sum())} rows of zeros, taken as missing and kept out of the "
-            f"regression; with zero_rows={{{name!r}: 'observed'}} they are values."
+            f"View {name!r} has {int(empty.sum())} rows of zeros, treated as missing and left "
+            f"out of the regression; with zero_rows={{{name!r}: 'observed'}} they are values."
         )
         X = np.where(empty[:, None], np.nan, X)
     return X, kind

@@ -234,7 +234,7 @@ def _judge(
         f"average. The difference is {z:.1f} standard deviations, and {DEVIATIONS:g} are required."
     )
     doubtful = bool(abs(z / DEVIATIONS - 1) < DOUBT_SHARE)
-    compared += " That is so close that the answer is doubtful." if doubtful else ""
+    compared += " The difference is small, so the choice is doubtful." if doubtful else ""
     apart = [k for k in parts if k in alike and k in candidates]
     if apart and shares[tried.index(candidates[best])] < CLEAR:
         best = candidates.index(apart[-1])

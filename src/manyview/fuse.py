@@ -103,20 +103,20 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
             warn_user(f"view {name!r} {words.nobody}; it gets no weight")
         elif lacking > 0:
             warn_user(
-                f"view {name!r}: {lacking} samples {words.lacking} and count as missing "
-                f"there{words.remedy}"
+                f"view {name!r}: {lacking} samples {words.lacking} "
+                f"and are treated as missing there{words.remedy}"
             )
         mostly = here & (share > MAX_UNOBSERVED)
         if mostly.any():
             warn_user(
                 f"view {name!r}: {int(mostly.sum())} samples have over "
-                f"{MAX_UNOBSERVED:.0%} of their features unobserved and count as missing there"
+                f"{MAX_UNOBSERVED:.0%} of their features unobserved and are treated as missing there"
             )
         enough = here & ~mostly
         if here.any() and enough.mean() < FEWEST_SHARE:
             warn_user(
                 f"view {name!r} is observed for {int(enough.sum())} of {len(enough)} samples: "
-                "too few for the view to tell much"
+                "too few to learn much from the view"
             )
         present.append(enough)
     return present, zeros

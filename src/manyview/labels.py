@@ -150,7 +150,7 @@ def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
     warn_user(
         f"the neighbor graph of the consensus falls into {n_parts} parts, the smallest of "
         f"{int(sizes.min())} samples: a part may take a cluster of its own, and two true clusters "
-        "be read as one; set connect=True, or look at several seeds"
+        "be read as one; set connect=True, or compare several seeds"
     )
     return A
 
@@ -332,7 +332,7 @@ def _marks(part: Matrix) -> Iterator[bytes]:
 def tell_few_kinds(n_kinds: int, n_clusters: int) -> None:
     warn_user(
         f"only {n_kinds} distinct samples for n_clusters={n_clusters}: identical samples "
-        f"stay together, so that there are {n_kinds} clusters; ask for fewer clusters"
+        f"stay together, so that there are {n_kinds} clusters; choose fewer clusters"
     )
 
 
@@ -343,7 +343,7 @@ def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
             f"only {len(mass)} samples are distinct after scaling, the most frequent "
             f"{mass.max():g} times as frequent as the rarest: clusters follow the frequent ones, and a "
             "rare one may be in the wrong cluster; fit the distinct samples once each and predict "
-            "the others, or ask for more clusters"
+            "the others, or choose more clusters"
         )
 
 
@@ -353,7 +353,7 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
     if n_found < n_clusters:
         warn_user(
             f"only {n_found} of {n_clusters} clusters have members: the samples do not fall into "
-            "more; ask for fewer clusters"
+            "more; choose fewer clusters"
         )
 
 

@@ -600,7 +600,7 @@ class RobustWMNMF(
         ]
         if small:
             warn_user(
-                f"batches of fewer than {FEWEST} samples: {', '.join(small[:NAMED])}. So few hardly tell "
+                f"batches of fewer than {FEWEST} samples: {', '.join(small[:NAMED])}. So few hardly show "
                 "how a batch differs, and these samples may be in wrong clusters; join batches that were "
                 "processed together"
             )
@@ -873,7 +873,7 @@ class RobustWMNMF(
         hidden = [
             group for group in hidden if not any(np.isin(group, known).any() for known in seen)
         ]
-        more = "if they are a group of their own, ask for more clusters, or for communities"
+        more = "if they are a group of their own, choose more clusters, or for communities"
         limited = (
             "features are limited to their 1st to 99th percentile, which hides a group this small: if it "
             "is one, take it out, or scale the features yourself, and then use scale=None and communities"
@@ -941,8 +941,8 @@ class RobustWMNMF(
             )
         if not any(view.comparable.any() for view in self._geometry):
             warn_user(
-                "no view tells samples apart (each is constant): the clusters mean nothing; look "
-                "at how the views were read"
+                "every view is constant, so the clusters "
+                "mean nothing; check how the views were read"
             )
         names = self.view_names_in_[self._kept()]
         found: dict[str, list[str]] = {}
@@ -950,11 +950,10 @@ class RobustWMNMF(
             found.setdefault(reason, []).append(name)
         if found:
             verbs = {COUNTS: "hold counts", HEAVY: "have heavy tails"}
-            told = ", ".join(f"views {names} {verbs[why]}" for why, names in found.items())
+            why = ", ".join(f"views {names} {verbs[reason]}" for reason, names in found.items())
             first = next(iter(self.log_reasons_))
             warn_user(
-                f"{told}: their logarithms are taken; scale={{{first!r}: 'quantile'}} keeps them as "
-                "they are"
+                f"{why} and were log-transformed; scale={{{first!r}: 'quantile'}} turns this off"
             )
         learned = np.array_equal(self._agreement.alpha, self._agreement.learned)
         repeated = ag.repeated_views(self._agreement.redundancy) if learned else []

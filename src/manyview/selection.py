@@ -160,7 +160,7 @@ def _candidates(candidates: Any, n_samples: int) -> list[int]:
     if max(listed) > n_samples:
         raise ValueError(
             f"candidates go up to {max(listed)}, more than the {n_samples} samples "
-            f"(n_samples={n_samples}); ask for fewer"
+            f"(n_samples={n_samples}); choose fewer"
         )
     asked = sorted({int(K) for K in listed} - {1})
     if not asked:

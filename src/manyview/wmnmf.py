@@ -559,8 +559,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         views = self._read(X, reset=False)
         if not self._stacked.any():
             warn_user(
-                "the consensus of the fit is zero throughout: nothing tells new samples apart, and their "
-                "clusters mean nothing; fit again with a lower beta",
+                "the consensus of the fit is zero, so the clusters of "
+                "new samples mean nothing; fit again with a lower beta",
                 CollapseWarning,
             )
         new = self._transform(views)
@@ -699,7 +699,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if "labels_" in vars(self) and len(self.components_[0]) != self._rank:
             raise ValueError(
                 f"the batches before were fitted with {len(self.components_[0])} components, and now "
-                f"{self._rank} are asked for (n_clusters or n_components); set it back, or call fit to "
+                f"{self._rank} are requested (n_clusters or n_components); set it back, or call fit to "
                 "start anew"
             )
         if "labels_" not in vars(self):
@@ -867,7 +867,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if all(constant):
             if any(scale in UNIT_ROWS for scale in scales):
                 warn_user(
-                    f"no view tells samples apart (each is constant after scale={self.scale!r}): the "
+                    f"every view is constant (after scale={self.scale!r}): the "
                     "clusters mean nothing; use another scale"
                 )
             return views
@@ -879,8 +879,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 after = f" after scale={scale!r}" if scale in UNIT_ROWS else ""
                 masks[s] = np.zeros_like(masks[s])
                 warn_user(
-                    f"view {given.names[s]!r} is constant{after}: it cannot tell samples apart, is left "
-                    "out and gets weight 0"
+                    f"view {given.names[s]!r} is constant{after}: it is left out and gets weight 0"
                 )
         self._columns = masks
         return observed_part(given, masks)
@@ -1342,7 +1341,7 @@ def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int
             f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} samples "
             f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
             f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
-            "or ask for fewer clusters"
+            "or choose fewer clusters"
         )
 
 
@@ -1355,7 +1354,7 @@ def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: floa
     if result.stop is Stop.MAX_ITER:
         warn_user(
             f"WM-NMF stopped after {result.n_iter} rounds before the objective settled to "
-            f"tol={tol:g}; raise max_iter, or set tol=0 to ask for a fixed number of rounds",
+            f"tol={tol:g}; raise max_iter, or set tol=0 for a fixed number of rounds",
             ConvergenceWarning,
         )
     if not result.factors.consensus.any():

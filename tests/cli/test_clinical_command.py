@@ -345,7 +345,7 @@ def test_very_many_categories_are_told_and_not_drawn(cohort, tmp_path):
     pd.concat([table, more]).to_csv(tmp_path / "many.csv", index=False)
     asked = ["--clinical", tmp_path / "many.csv", "--labels", f"{tmp_path / 'many.csv'}:code"]
     result = done("outcomes", out, *asked)
-    assert "10000 of its rows are of no sample here" in result.stderr
+    assert "10000 of its rows belong to no sample here" in result.stderr
     assert "90 of its 90 values differ" in rows(out / "clinical_tests.csv")[0]["note"]
     page = (out / "report.html").read_text(encoding="utf-8")
     assert "too many classes to list" in page

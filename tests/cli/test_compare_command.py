@@ -85,7 +85,7 @@ def test_the_summary_fits_a_terminal_of_80_columns():
     shown = console.export_text()
     assert "…" not in shown and shown.count("0.812 (0.012)") == len(names)
     assert f"{names[0]}*" in shown and "* oracle" in shown
-    assert f"{names[1]}†" in shown and "† features moved to start at 0" in shown
+    assert f"{names[1]}†" in shown and "† features shifted to start at 0" in shown
 
 
 def test_clinical_differences_of_every_method_and_of_the_consensus(tmp_path):

@@ -309,7 +309,7 @@ def test_the_known_classes_are_scored_and_their_number_is_said(lab):
     known.to_csv(folder / "truth.csv", index_label="id")
     asked = ["--clusters", 3, "--labels", folder / "truth.csv", "--out", folder / "run", "--json"]
     result = done("fit", *files, *asked)
-    assert "knows the classes of 20 of 30 samples" in result.stderr
+    assert "has the classes of 20 of 30 samples" in result.stderr
     labels = [int(row["cluster"]) for row in rows(folder / "run" / "labels.csv")]
     accuracy = mv.metrics.accuracy(y[:20], labels[:20])
     assert json.loads(result.stdout)["scores"]["acc"] == pytest.approx(accuracy)

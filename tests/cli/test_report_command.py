@@ -111,11 +111,11 @@ def test_data_that_changed_or_are_gone_are_a_sentence_and_the_page_is_made(files
     (files / "v1.csv").write_text(text.replace("s0,", "s0,1"))
     assert "v1.csv has changed since the fit" in done("report", "run").stderr
     page = (files / "run" / "report.html").read_text()
-    assert "not asked for" in page and "Consensus matrix" not in page
+    assert "not requested" in page and "Consensus matrix" not in page
     assert (files / "run" / "labels.csv").read_bytes() == labels
     (files / "v1.csv").unlink()
     told = json.loads(done("report", "run", "--stability", 2, "--json").stdout)["warnings"][0]
-    assert "v1.csv, which the run was fitted on, is not there" in told
+    assert "v1.csv, which the run was fitted on, was moved or removed" in told
     (files / "v1.csv").write_text(text)
     (files / "run" / "model.npz").unlink()
     assert "has no model.npz" in run("report", "run", "--force").stderr

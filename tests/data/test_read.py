@@ -86,7 +86,7 @@ BAD = {
     "ragged": ("a.csv", "id,g0\nx,1\ny,1,2,3\n", "4 cells in line 3"),
     "not an array": ("a.npy", "hello", "a.npy could not be read as an array of numbers"),
     "not parquet": ("a.parquet", "hello", "a.parquet could not be read as a table"),
-    "unknown kind": ("a.docx", "", r"a\.docx is of no known kind; files may be \.csv"),
+    "unknown kind": ("a.docx", "", r"a\.docx is of an unknown kind; files may be \.csv"),
 }  # fmt: skip
 
 
@@ -356,9 +356,9 @@ def test_every_decision_is_told(tmp_path):
     assert read_views([tmp_path / name for name in ("a.csv", "b.npy", "c.csv")]).decisions == [
         "a.csv: 12 samples in rows, 3 features in columns; the first line is headings; sample ids from "
         "the column 'who' ('s0', 's1', …)",
-        "b.npy: 12 samples in rows, 1 feature in columns; no sample ids, rows are taken in their order",
-        "c.csv: 12 samples in rows, 4 features in columns; the first line is headings; no sample ids, "
-        "rows are taken in their order; the first column 'nr' is read as a feature (if it names the "
+        "b.npy: 12 samples in rows, 1 feature in columns; no sample ids; rows are matched by position",
+        "c.csv: 12 samples in rows, 4 features in columns; the first line is headings; no sample ids; rows "
+        "are matched by position; the first column 'nr' is read as a feature (if it names the "
         "samples, add --index nr)",
     ]
 
@@ -413,7 +413,7 @@ def test_union_and_complete_cases(tmp_path):
         b.reindex(union.sample_names).rename_axis(None),
     )
     assert "7 of 12 samples are in every file; all 12 are used" in " ".join(union.notes)
-    assert any("b.csv has 1 empty cells; they count as not observed" in n for n in union.notes)
+    assert any("b.csv has 1 empty cells, treated as missing" in n for n in union.notes)
     whole = read_views(files, missing="drop")
     assert list(whole.sample_names) == [i for i in IDS[3:10] if i != b.index[2]]
     assert all(np.isfinite(X).all() for X in whole.views.values())

@@ -629,7 +629,7 @@ def test_counts_in_a_file_stay_sparse_and_rows_of_zeros_are_missing(tmp_path):
     counts[5] = 0
     other = blobs(n=120)[0][1]
     file = as_sparse_h5ad(tmp_path, "counts", counts)
-    with pytest.warns(UserWarning, match="zero throughout and count as missing"):
+    with pytest.warns(UserWarning, match="zero throughout and are treated as missing"):
         read = RobustWMNMF(3, random_state=0).fit({"c": file, "o": as_npy(tmp_path, "o", other)})
     assert read.sample_weights_[5, 0] == 0 and adjusted_rand_score(y, read.labels_) > 0.95
     assert sp.issparse(read._geometry[0].source.read(slice(0, 5)))

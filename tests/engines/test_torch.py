@@ -307,7 +307,7 @@ def test_sentences(monkeypatch):
         with pytest.raises(RuntimeError, match="sees no GPU here; use device='auto'"):
             WMNMF(2, engine="torch", device="cuda").fit(X)
     else:
-        with pytest.raises(RuntimeError, match=r"'cuda:99' was asked for.*counted from 0"):
+        with pytest.raises(RuntimeError, match=r"'cuda:99' was requested.*counted from 0"):
             WMNMF(2, engine="torch", device="cuda:99").fit(X)
     for device in ("gpu", "cuda:", "cuda:x"):
         with pytest.raises(ValueError, match="device must be 'auto', 'cpu'"):

@@ -331,7 +331,7 @@ def test_a_consensus_of_zeros_predicts_nothing():
         model = WMNMF(4, regularizer="sparse", solver="hals", beta=10, random_state=0).fit(
             data.views
         )
-    with pytest.warns(CollapseWarning, match="their clusters mean nothing; fit again with a lower"):
+    with pytest.warns(CollapseWarning, match="clusters of new samples mean nothing; fit again"):
         model.predict(data.views)
 
 

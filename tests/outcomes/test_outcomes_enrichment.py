@@ -180,7 +180,7 @@ def test_columns_that_are_not_tested_say_why(values, words):
 
 
 def test_whole_numbers_that_may_be_codes_are_told():
-    words = "Its 3 whole numbers are taken as amounts"
+    words = "Its 3 whole numbers are treated as amounts"
     assert words in read_column("site", [1, 2, 3] * 20).note
     for other in ([1.5, 2, 3] * 20, list(range(60)), [0, 1] * 30):
         assert "amounts" not in read_column("x", other).note
@@ -248,7 +248,7 @@ def test_ids_are_matched_and_those_left_out_are_told():
     named = enrichment(labels, shuffled, ids=table.index)
     assert whole.table["p_value"].equals(named.table["p_value"])
     unnamed = enrichment(labels, table)
-    assert any("carry no ids" in text for text in unnamed.notes)
+    assert any("have no ids" in text for text in unnamed.notes)
 
 
 @pytest.mark.parametrize(

@@ -188,7 +188,7 @@ def test_samples_in_columns_and_tissues_are_asked_about(client):
     upload(client, run, "rna.csv", by_genes(20, 0, [*tumors, *others], 0))
     page = client.get(run).text
     assert "several tumor samples" in page and 'value="one"' in page and "--" not in page.split(
-        "In the words of the command line")[0].split('role="alert"')[1]  # fmt: skip
+        "The message on the command line")[0].split('role="alert"')[1]  # fmt: skip
     for word, n in (("one", 12), ("all", 13), ("one", 12)):
         page = answer(client, run, ("tumors", word))
         assert f"{n} samples in 1 view" in page and "1 normal solid tissue (11)" in page
@@ -212,7 +212,7 @@ def test_rows_of_zeros_can_be_values_or_missing(client):
     assert "counts: 1 sample with zeros only, treated as values" in page
     assert "counts: A row of zeros is a value" in page
     assert (
-        "mutations: A row of zeros is missing" not in page.split("You said")[1]
+        "mutations: A row of zeros is missing" not in page.split("Your choices")[1]
     )  # the last counts
     wrong = client.post(f"{run}/answer", data={"option": "zero-rows", "value": "counts=some"})
     assert wrong.status_code == 400
@@ -237,7 +237,7 @@ def test_an_unclear_event_and_a_batch_are_asked_about_and_become_options(client)
     # Another table without these columns: the answers are of no use, and the page says so.
     upload(client, run, "other.csv", b"id,age\ns1,3\ns2,4\n", "clinical")
     page = client.get(run).text
-    assert "is no column of the clinical table" in page and "Forget these answers" in page
+    assert "is no column of the clinical table" in page and "Reset these choices" in page
 
 
 def test_a_run_that_followed_a_batch_is_run_again_without_it_by_one_button(client):
@@ -326,7 +326,7 @@ def test_a_killed_server_is_told(tmp_path):
             about["state"] = "running"
     with open_page(tmp_path / "home") as client:
         assert client.get(f"{run}/state").json()["state"] == "failed"
-        assert "server ended while this ran" in client.get(run).text
+        assert "server stopped during this run" in client.get(run).text
 
 
 def test_a_fit_ends_when_nobody_holds_its_standard_input(client, tmp_path):

@@ -179,7 +179,7 @@ def test_a_clinical_table_is_dropped_on_its_button(page):
     drop(page, tables())
     rows = "\n".join(f"s{i},{i + 1},{i % 2}" for i in range(30))
     drop(page, {"known.csv": f"id,os_months,dead\n{rows}"}, "[for=clinical]")
-    assert page.get_by_text("known.csv (known of the samples, not a view)").is_visible()
+    assert page.get_by_text("known.csv (clinical data, not a view)").is_visible()
     assert page.get_by_text("survival: time from the column 'os_months'").is_visible()
 
 
@@ -249,7 +249,7 @@ def test_the_keyboard_is_enough(page):
     page.reload()  # the focus begins at the top again
     tab_to(page, "Remove this run")
     page.keyboard.press("Enter")
-    tab_to(page, "Yes, with its folder")
+    tab_to(page, "Yes, remove it and its folder")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Cluster your tables").wait_for()
 
@@ -312,7 +312,7 @@ def test_a_killed_server_is_told_and_loses_nothing(browser, tmp_path):
         name = page.url.rsplit("/", 1)[1]
     with served(tmp_path / "runs") as (address, _):
         page.goto(f"{address}r/{name}")
-        page.get_by_text("The page's server ended while this ran.").wait_for()
+        page.get_by_text("The server stopped during this run.").wait_for()
         page.get_by_role("button", name="Change and run again").click()
         page.get_by_text("240 samples in 3 views.").wait_for()
         log = (tmp_path / "runs" / name / "run" / "report.html").exists()

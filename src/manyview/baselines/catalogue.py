@@ -68,11 +68,11 @@ DESCRIPTIONS: dict[str, str] = {
     ),
     "SNF": (
         "Similarity network fusion: the views' networks are diffused through each other, then "
-        "clustered. Usual for omics; not in the paper."
+        "clustered. Common in omics; not in the paper."
     ),
     "NEMO": (
         "Similarities relative to the nearest neighbors, averaged over the views, then clustered. "
-        "Usual for omics; not in the paper."
+        "Common in omics; not in the paper."
     ),
     "PIntMF": (
         "One nonnegative matrix of weights for all views and sparse profiles for each, from a start by "
@@ -80,7 +80,7 @@ DESCRIPTIONS: dict[str, str] = {
     ),
     "ConcatLeiden": (
         "All views side by side, each feature as a z-score, then Leiden communities of the "
-        "10-nearest-neighbor graph, as many as asked for. Not in the paper."
+        "10-nearest-neighbor graph, with the requested number. Not in the paper."
     ),
 }
 

@@ -110,7 +110,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
         if self.n_clusters > n:
             raise ValueError(
                 f"n_clusters={self.n_clusters} is more than the number of samples "
-                f"(n_samples={n}); ask for fewer clusters"
+                f"(n_samples={n}); choose fewer clusters"
             )
         k = self.n_neighbors or customary_neighbors(n)
         with threadpool_limits(1):
@@ -264,7 +264,7 @@ class ConcatLeiden(Baseline):
         found = int(self.labels_.max()) + 1
         if found != self.n_clusters:
             warn_user(
-                f"ConcatLeiden found {found} communities and not the {self.n_clusters} asked for: no "
+                f"ConcatLeiden found {found} communities and not the {self.n_clusters} requested: no "
                 "resolution gives as many (a graph in several pieces has at least as many communities)"
             )
 

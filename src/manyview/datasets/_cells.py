@@ -94,7 +94,7 @@ def make_single_cells(
         check_count(name, count)
     if n_types > n_cells:
         raise ValueError(
-            f"n_types is {n_types} but there are only {n_cells} cells; ask for more cells"
+            f"n_types is {n_types} but there are only {n_cells} cells; choose more cells"
         )
     for modality in modalities:
         check_choice("each of modalities", modality, tuple(FEATURES))

@@ -23,12 +23,13 @@ MARKERS = 20
 FOLLOWED = (12.0, 96.0)
 
 DESCRIPTION = (
-    "A synthetic cohort, drawn by manyview.datasets.make_cohort: no patient stands behind it, and no "
-    "license binds it. {n} patients of four subtypes are measured by expression (logarithms), "
-    "methylation (shares between 0 and 1) and mutations (0 or 1). Expression tells all subtypes apart, "
-    "methylation C and D from the others, mutations mostly D. Subtype D lives shortest. Three batches "
-    "shift expression and methylation and have nothing to do with the subtypes. Some patients lack a "
-    "view. The clinical table has age, sex, stage, batch, months of sample, and who died."
+    "A synthetic cohort, drawn by manyview.datasets.make_cohort: it describes no real patient and has no "
+    "license conditions. {n} patients of four subtypes are measured by expression (logarithms), "
+    "methylation (shares between 0 and 1) and mutations (0 or 1). Expression separates all subtypes, "
+    "methylation C and D from the others, mutations mostly D. Subtype D has the shortest survival. "
+    "Three batches shift expression and methylation and have nothing to do with the subtypes. "
+    "Some patients lack a view. The clinical table has age, sex, stage, batch, months of follow-up, "
+    "and who died."
 )
 
 

@@ -104,7 +104,7 @@ def make_synthetic(
     if n_clusters > n_samples:
         raise ValueError(
             f"n_clusters is {n_clusters} but there are only {n_samples} samples; "
-            "ask for more samples or fewer clusters"
+            "choose more samples or fewer clusters"
         )
     sizes = view_sizes(n_features, n_views)
     a = view_starts(starts, len(sizes))

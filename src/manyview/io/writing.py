@@ -49,7 +49,7 @@ FAR = 2**30
 
 
 def take_lock(file: Any) -> bool | None:
-    """Whether this process has the open file now; None where the file system knows no locks."""
+    """Whether this process has the open file now; None where the file system does not support locks."""
     try:
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -391,7 +391,9 @@ def _locked(place: Path, shown: Path) -> Iterator[None]:
                 break
         file.close()  # its owner has removed it just now: the next one is another file
     if state is None:
-        warn_user(f"the file system of {shown} knows no locks; let no other process write there")
+        warn_user(
+            f"the file system of {shown} does not support locks; let no other process write there"
+        )
     try:
         file.truncate(0)
         file.write(f"process {os.getpid()} on {platform.node()}".encode())

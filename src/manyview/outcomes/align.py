@@ -246,7 +246,7 @@ def match(labels: Any, others: Sequence[Table], ids: Any = None) -> Matched:
     known = read.ids
     first = next((other for other in others if other.ids is not None), None)
     if known is None and first is not None and first.n == read.n:
-        notes.append(f"The labels carry no ids; they are taken to be in the order of {first.name}.")
+        notes.append(f"The labels have no ids; they are matched by position with {first.name}.")
         known = first.ids
     others = [other.numbered_like(known) for other in others]
     rows = [_rows(read.n, known, other, notes) for other in others]
@@ -272,7 +272,7 @@ def _rows(n: int, ids: list[Any] | None, other: Table, notes: list[str]) -> Arra
             )
         if ids is not None:
             notes.append(
-                f"{other.name} carries no ids; its rows are taken in the order of the labels."
+                f"{other.name} has no ids; its rows are matched with the labels by position."
             )
         return np.arange(n)
     rows = places(ids, other.ids)

@@ -108,7 +108,7 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
         notes.append(f"Its levels are taken in the order {', '.join(map(str, levels))}.")
     if kind is None and may_be_codes(column):
         notes.append(
-            f"Its {len(np.unique(found))} whole numbers are taken as amounts; if they are codes (of a "
+            f"Its {len(np.unique(found))} whole numbers are treated as amounts; if they are codes (of a "
             'site, a batch), write them as words or say that the kind is "category".'
         )
     return replace(column, note=" ".join(notes))

@@ -394,8 +394,8 @@ def cox(
             notes.append(f"No hazard ratios were found: {failure}.")
         if n_events < EVENTS_PER_COEFFICIENT * coefficients:
             notes.append(
-                f"The Cox model has {coefficients} coefficients for {n_events} events; fewer than ten "
-                "events per coefficient make it unsteady."
+                f"The Cox model has {coefficients} coefficients for {n_events} events; "
+                "fewer than ten events per coefficient make it unstable."
             )
     own, rest = (dict(zip(RATIOS, part.T, strict=True)) for part in np.split(ratios, [len(others)]))
     table: dict[str, Any] = {"cluster": [clusters[k] for k in others]}
@@ -846,7 +846,7 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
             "once; no test."
         )
     elif events < FEW_EVENTS:
-        remarks.append(f"A test of {counted(events, 'event')} in all cannot say much.")
+        remarks.append(f"A test of {counted(events, 'event')} in all has little power.")
     small = [c for c in curves if c.n < FEW_MEMBERS or c.n_events < FEW_EVENTS]
     if small:
         sizes = ", ".join(
@@ -897,8 +897,8 @@ def _remarks_on_means(found: Survival, share: float) -> list[str]:
     if few:
         remarks.append(
             f"Few members are still at risk at the horizon, time {horizon:.4g}, in cluster "
-            f"{', '.join(few)}: its restricted mean and differences from it rest on them. Choose a smaller "
-            "horizon, or do not read them."
+            f"{', '.join(few)}: its restricted mean and differences from it rest on them. "
+            "Choose a smaller horizon, or ignore them."
         )
     if short := [c.cluster for c, mean, _ in pairs if np.isnan(mean)]:
         remarks.append(

@@ -90,7 +90,7 @@ def _check_names(chosen: list, where: str) -> None:
 def _refuse_twice(names: list) -> None:
     for s, name in enumerate(names):
         if name in names[:s]:
-            raise ValueError(f"views names {name!r} twice; a view counts once, so leave one out")
+            raise ValueError(f"views names {name!r} twice; name it once")
 
 
 def _are_names(chosen: list) -> bool:

@@ -140,7 +140,7 @@ def _summary(found: Comparison) -> Table:
     if found.summary["oracle"].any():
         remarks.append("* oracle: chose its view by the true classes, as in the paper")
     if found.summary["shifted"].any():
-        remarks.append("† features moved to start at 0: it takes no negative numbers")
+        remarks.append("† features shifted to start at 0: it accepts no negative numbers")
     table.caption = "\n".join(remarks) or None
     return table
 

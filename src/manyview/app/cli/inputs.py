@@ -113,7 +113,7 @@ def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
     if "files" not in settings:
         raise NotTheData(f"{folder} does not say which files it was fitted on")
     if not (folder / "model.npz").is_file():
-        raise NotTheData(f"{folder} has no model.npz any more")
+        raise NotTheData(f"{folder} has no model.npz")
     for item in about.get("inputs") or []:
         _check_file(item)
     try:
@@ -124,7 +124,7 @@ def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
         )
         changed = changed_views(about, model, read.views)
     except (*BAD_INPUT, KeyError, TypeError) as error:
-        raise NotTheData(f"the data of the fit cannot be had again ({error})") from None
+        raise NotTheData(f"the data of the fit cannot be read again ({error})") from None
     if changed:
         raise NotTheData(f"the values of {', '.join(changed)} are not those of the fit")
     return model, read
@@ -136,11 +136,11 @@ def _check_file(item: Mapping[str, Any]) -> None:
     if not file.exists():
         where = "" if file.is_absolute() else f" in {Path.cwd()}, where it is looked for"
         raise NotTheData(
-            f"{file}, which the run was fitted on, is not there any more{where}; put it back, or run "
+            f"{file}, which the run was fitted on, was moved or removed{where}; put it back, or run "
             "this where the fit was run"
         )
     if not (file.is_file() or file.is_dir()) or file_checksum(str(file)) != item["sha256"]:
-        raise NotTheData(f"{file} has changed since the fit: its checksum is another")
+        raise NotTheData(f"{file} has changed since the fit: its checksum differs")
 
 
 # Clinical tables and known classes ----------------------------------------------------------------
@@ -193,7 +193,7 @@ def read_given(
         found.inputs.append(known | {"sha256": file_checksum(file)})
         if rows < len(found.classes):
             found.notes.append(
-                f"{asked.labels} knows the classes of {rows} of {len(found.classes)} samples; only "
+                f"{asked.labels} has the classes of {rows} of {len(found.classes)} samples; only "
                 "these are scored"
             )
     return found

@@ -113,8 +113,8 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     changed = sum(safe_text(sample) != sample for sample in ids)
     if changed:
         data.notes.append(
-            f"{changed} ids would be taken for formulas by spreadsheets: they have an apostrophe in "
-            f"front in {out.name}"
+            f"{changed} ids look like formulas to spreadsheets: "
+            f"they get a leading apostrophe in {out.name}"
         )
     voice.note(*data.told)
     voice.warn(warned)

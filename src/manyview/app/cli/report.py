@@ -75,8 +75,8 @@ def _measured(
             model, read = fitted(folder, about)
         except NotTheData as error:
             return page_of_tables(folder), [
-                f"{error}. The page is made from the tables in {folder}, and nothing is measured anew "
-                "for it: how stable the clusters are it says only if they do"
+                f"{error}. The report is rebuilt from the tables in {folder}; nothing "
+                "is measured again, so it shows stability only if the tables do"
             ]
         with caught_warnings():  # they were told at the fit, and the page has them
             page = measured_again(

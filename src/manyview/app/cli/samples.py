@@ -129,7 +129,7 @@ def run_demo(ask: DemoRequest, voice: Voice) -> None:
         place.put(contents | dict(zip(FILES, (table, picture.getvalue()), strict=True)))
     voice.show(
         f"{time.perf_counter() - started:.0f} s. In [bold]{escape(str(ask.out))}/[/bold]: run/ (the report "
-        f"and its tables), cohort/ (what it came from), {', '.join(FILES)}"
+        f"and its tables), cohort/ (its input), {', '.join(FILES)}"
     )
 
 

@@ -34,11 +34,11 @@ STAGES = "MANYVIEW_STAGES"
 SHARES = {
     "reading": 5,
     "clustering": 38,
-    "comparing with a plain": 6,
+    "comparing with a simple": 6,
     "refitting": 18,
     "testing": 17,
     "drawing the consensus": 8,
-    "asking": 4,
+    "describing": 4,
     "drawing the figures": 2,
     "writing": 4,
 }

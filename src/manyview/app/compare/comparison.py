@@ -293,8 +293,8 @@ def planned(
     chosen = resolve(methods, int(n_clusters), any(has_nan(X) for X in data.matrices))
     if not memory_is_watched():
         warn_user(
-            "this system does not tell how much memory a process holds: "
-            f"max_memory={max_memory:g} only skips methods that tell their cost beforehand"
+            "this system does not report the memory of a process: "
+            f"max_memory={max_memory:g} only skips methods that estimate their cost beforehand"
         )
     seeds = [seed_of(random_state, run) for run in range(n_runs)]
     settings = {
@@ -373,7 +373,7 @@ def _check(data: Views, limits: Mapping[str, Any], **counts: Any) -> None:
     if counts["n_clusters"] > data.n_samples:
         raise ValueError(
             f"n_clusters={counts['n_clusters']} is more than the number of samples "
-            f"(n_samples={data.n_samples}); ask for fewer clusters"
+            f"(n_samples={data.n_samples}); choose fewer clusters"
         )
 
 

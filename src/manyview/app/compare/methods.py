@@ -33,7 +33,7 @@ GROUPS = {
     "proposed": "the paper's method and its ablations",
     "paper": "methods the paper compares to",
     "simple": "simple methods the paper left out",
-    "omics": "methods usual for omics",
+    "omics": "methods common in omics",
     "yours": "given by you",
 }
 _PROPOSED = ("WM-NMF", "NMF-W1", "NMF-W2")

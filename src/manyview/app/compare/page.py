@@ -39,7 +39,7 @@ SCORES = {
     "acc": Score(
         "ACC",
         "Accuracy",
-        "accuracy: share of samples in the right class, clusters named at best",
+        "accuracy: share of samples in the right class under the best matching of clusters to classes",
     ),
     "nmi": Score("NMI", "NMI", "normalized mutual information of clusters and classes"),
     "ari": Score(

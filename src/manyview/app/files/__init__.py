@@ -186,9 +186,7 @@ def _read_views(
     elif missing == "allow":
         counts = {part.file: int(_gaps(part.matrix).sum()) for part in parts.values()}
         notes += [
-            f"{file} has {n} empty cells; they count as not observed"
-            for file, n in counts.items()
-            if n
+            f"{file} has {n} empty cells, treated as missing" for file, n in counts.items() if n
         ]
         notes += _name_empty(found)
     first = next(iter(parts.values()))
@@ -230,8 +228,8 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
             view = (f"{name}.{key}" if name else key) if key else own
             if view in parts:
                 raise ValueError(
-                    f"{parts[view].file} and {part.file} would both be the view {view!r}; tell them "
-                    f"apart by name=path, as in other={path}"
+                    f"{parts[view].file} and {part.file} would both be the view {view!r}; "
+                    f"name one of them, as in other={path}"
                 )
             parts[view] = replace(part, path=path)
     if not parts:
@@ -364,7 +362,7 @@ def existing(path: Path) -> Path:
         )
     if split_suffix(path.name)[1] not in KINDS:
         raise ValueError(
-            f"{path.name} is of no known kind; files may be {', '.join(KINDS)}, and tables of text also "
+            f"{path.name} is of an unknown kind; files may be {', '.join(KINDS)}, and tables of text also "
             "packed: .csv.gz, .csv.bz2, .csv.zst"
         )
     return path
@@ -421,8 +419,7 @@ def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> Re
     for view, path in named_files(files):
         if view in found:
             raise ValueError(
-                f"two files would both be the view {view!r}; tell them apart by name=path, as in "
-                f"other={path}"
+                f"two files would both be the view {view!r}; name one of them, as in other={path}"
             )
         found[view] = DiskMatrix(path, keep=on_disk, view=view)
     # An empty matrix of the same shape: nothing is read for a sentence.

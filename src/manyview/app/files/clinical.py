@@ -151,7 +151,7 @@ def _matched(
                 f"{file} has {n_rows} rows for {n} samples without ids; give one row each, in the "
                 "order of the views' rows, or give the view files a column of ids"
             )
-        return None, np.arange(n), f"{file}: no ids in the views; its rows are taken in their order"
+        return None, np.arange(n), f"{file}: no ids in the views; rows are matched by position"
     assert samples is not None
     texts = [[text_of(cell) for cell in column] for column in cells]
     # Samples that are told apart by their types may have a row for their patient.
@@ -206,5 +206,5 @@ def _told(file: str, heading: str, rows: Array, n_rows: int, twice: int) -> str:
     note = f"{file}: ids in the column {_short(heading)}; it knows {here} of {len(rows)} samples"
     others = n_rows - len(np.unique(rows[rows >= 0])) - twice
     if others > 0:
-        note += f"; {others} of its rows are of no sample here"
-    return note + (f"; {twice} ids stand there in equal rows, of which one is used" * bool(twice))
+        note += f"; {others} of its rows belong to no sample here"
+    return note + (f"; {twice} ids have several equal rows, of which one is used" * bool(twice))

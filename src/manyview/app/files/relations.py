@@ -171,5 +171,5 @@ def _by_ids(
     found = cls(part.matrix)
     found.check(file)
     lacking = int((order < 0).sum())
-    told = [f"{file} lacks {lacking} samples; it counts as missing for them"] if lacking else []
+    told = [f"{file} lacks {lacking} samples; it is a missing view for them"] if lacking else []
     return found.take(order), told

@@ -72,7 +72,7 @@ class Part:
         if self.headed is not None:
             told.append(f"the first line is {'headings' if self.headed else 'a sample'}")
         if self.ids is None:
-            told.append("no sample ids, rows are taken in their order")
+            told.append("no sample ids; rows are matched by position")
         else:
             place = "the headings" if self.turned and self.headed else "the file"
             if self.heading is not None and not self.turned:
@@ -199,8 +199,8 @@ def tumors_of_patients(
         n = len(several) - 1
         others = f"; so {'has' if n == 1 else 'have'} {n} other patient{'s' * (n > 1)}" if n else ""
         raise ValueError(
-            f"the patient {patient} has several tumor samples, {shown}{others}; a patient with two "
-            "rows counts twice, and two tumors are no single sample: say --tumors one to use one of "
+            f"the patient {patient} has several tumor samples, {shown}{others}; a patient with two rows "
+            "has double weight, and two tumors are no single sample: say --tumors one to use one of "
             "each patient (the sample type that most files have, then the lowest), or --tumors all "
             "to treat every tumor sample as a sample of its own"
         )
@@ -300,18 +300,24 @@ def _zeros(text: str) -> str:
 EXACT = Rule("exact", "as they are written", lambda text: text)
 #: From the smallest change to the largest.
 LOOSE = (
-    Rule("loose", "upper and lower case do not count", _case),
-    Rule("loose", "case and the marks - . _ do not count", _marks),
-    Rule("loose", "case, marks, R's X in front and .1 behind do not count", _suffix),
-    Rule("loose", "case, marks and leading zeros do not count", _zeros),
+    Rule("loose", "upper and lower case are ignored", _case),
+    Rule("loose", "case and the marks - . _ are ignored", _marks),
+    Rule("loose", "case, marks, R's X in front and .1 behind are ignored", _suffix),
+    Rule("loose", "case, marks and leading zeros are ignored", _zeros),
 )
 #: Normal tissue is its patient's only up to the sample, see `barcode`.
-PATIENT = Rule("tcga", "barcodes count up to the patient (TCGA-XX-XXXX)", lambda t: barcode(t, 3))
+PATIENT = Rule(
+    "tcga", "barcodes are compared up to the patient (TCGA-XX-XXXX)", lambda t: barcode(t, 3)
+)
 #: The finer ones are for several tumors of a patient.
 TCGA = (
     PATIENT,
-    Rule("tcga", "barcodes count up to the sample (TCGA-XX-XXXX-01)", lambda t: barcode(t, 4)),
-    Rule("tcga", "barcodes count up to the vial (TCGA-XX-XXXX-01A)", lambda t: barcode(t, 5)),
+    Rule(
+        "tcga", "barcodes are compared up to the sample (TCGA-XX-XXXX-01)", lambda t: barcode(t, 4)
+    ),
+    Rule(
+        "tcga", "barcodes are compared up to the vial (TCGA-XX-XXXX-01A)", lambda t: barcode(t, 5)
+    ),
 )
 
 
@@ -565,7 +571,7 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     if union:
         notes.append(
             f"{len(shared)} of {len(order)} samples are in every file; all {len(order)} are used, "
-            "a view that a sample lacks counts as missing"
+            "with missing views where a file lacks a sample"
         )
     elif notes:
         notes.append(f"{len(order)} samples are in every file and are used")
@@ -617,8 +623,6 @@ def _in_one_order(parts: dict[str, Part], listed: list[list[str]], same: bool) -
     notes = []
     if len(parts) > 1 and len(listed) < len(parts):
         without = [part.file for part in parts.values() if part.ids is None]
-        notes = [
-            f"no sample ids in {', '.join(without)}: row by row the samples are taken to be the same"
-        ]
+        notes = [f"no sample ids in {', '.join(without)}: rows are matched by position"]
     matrices = {view: part.matrix for view, part in parts.items()}
     return Aligned(matrices, listed[0] if listed else None, np.arange(n), notes)

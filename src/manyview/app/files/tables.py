@@ -105,7 +105,7 @@ def settle(
         header = [name for j, name in enumerate(header) if j not in nameless]
     dropped = [j for j, name in enumerate(header) if name in asked.drop]
     if dropped:
-        notes.append(f"{file}: {_named(header, dropped)} left out, as asked")
+        notes.append(f"{file}: {_named(header, dropped)} left out, as requested")
     # By their types first: of 20,000 columns hardly one is looked at.
     unclear = [
         j
@@ -227,7 +227,7 @@ def _nearly_numbers(example: str) -> str:
     if LIMIT.fullmatch(example.strip()):
         return (
             f"values beyond a limit of detection ({example!r}); write the limit itself, add --na "
-            f"{quote(example.strip())} to count them as not observed"
+            f"{quote(example.strip())} to treat them as missing"
         )
     return ""
 

@@ -29,7 +29,7 @@ SAME = (
     "no number of clusters stands out",
 )
 #: Decisions of a fit that the section on views explains: no reason for distrust.
-EXPLAINED = ("their logarithms are taken",)
+EXPLAINED = ("log-transformed",)
 #: Sections of the page, with their headings in the sidebar; the first holds the first screen.
 SECTIONS = {
     "clusters": "Clusters",
@@ -223,21 +223,10 @@ def _fusion(run: Run) -> dict[str, Any] | None:
     for name in classes:
         best = max(alone, key=lambda row: row[f"ari:{name}"])
         ours, theirs = whole[f"ari:{name}"], best[f"ari:{name}"]
-        verb = (
-            "agrees better"
-            if theirs > ours + 0.02
-            else "agrees as well"
-            if theirs > ours - 0.02
-            else ""
-        )
         told.append(
-            f"{best['views'].removeprefix('only ')} alone {verb} with “{name}” than all views together "
-            f"(adjusted Rand index {theirs:.2f} against {ours:.2f})." if verb == "agrees better" else
-            f"{best['views'].removeprefix('only ')} alone {verb} with “{name}” as all views together "
-            f"(adjusted Rand index {theirs:.2f} against {ours:.2f})." if verb else
-            f"All views together agree better with “{name}” ({ours:.2f}) than the best single view, "
-            f"{best['views'].removeprefix('only ')} ({theirs:.2f})."
-        )  # fmt: skip
+            f"Agreement with “{name}”: {ours:.2f} for all views together, {theirs:.2f} for "
+            f"{best['views'].removeprefix('only ')} alone, the best single view."
+        )
     nearest = max(alone, key=lambda row: row["agreement"])
     dearest = [row for row in rows if row["kind"] == "without"] or alone
     least = min(dearest, key=lambda row: row["agreement"])

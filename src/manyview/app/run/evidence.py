@@ -91,7 +91,7 @@ def find_out(
     labels = np.asarray(model.labels_)
     seed = model.random_state if isinstance(model.random_state, int) else 0
     sure, sure_is = confidence(model)
-    tell("comparing with a plain clustering")
+    tell("comparing with a simple baseline")
     tabled = views
     if not all(map(is_table, views.matrices)):  # relations as methods of features take them
         tabled = views.with_matrices([as_table(X) for X in views.matrices])
@@ -254,13 +254,13 @@ def no_refits(model: Estimator, n: int, n_runs: int) -> str:
     if n_clusters < 2:
         return "one cluster holding everything always comes back"
     if n_runs < 2:
-        return "it refits the model several times, which was not asked for or is dear on large data"
+        return "it refits the model several times, which was not requested or takes too long on large data"
     if n < 10:
         return f"{n} samples are too few to leave some out"
     # A part may have lost only samples that have data.
     held = round(PART * n) - nowhere
     if n_clusters > held:
-        return f"{PART:.0%} of the samples are fewer than the {n_clusters} clusters asked for"
+        return f"{PART:.0%} of the samples are fewer than the {n_clusters} requested clusters"
     return ""
 
 
@@ -346,7 +346,7 @@ class OtherViews:
             which = "all" if some == everything else "only" if len(some) == 1 else "without"
             named = some[0] if which == "only" else next(iter(set(everything) - set(some)), None)
             name = "all views" if named is None else f"{which} {self.views.names[named]}"
-            tell(f"clustering {name}" if named is not None else "asking whether fusion helps")
+            tell(f"clustering {name}" if named is not None else "fitting views alone and left out")
             try:
                 own, model = (labels, self.model) if which == "all" else self.on(some)
             except ValueError:  # a view that the model does not take by itself
@@ -374,7 +374,7 @@ def feature_tests(
     if len(np.unique(labels[labels >= 0])) < 2:
         return None, None, "there is one cluster only"
     if entries > TESTED:
-        return None, None, f"the views hold {entries} numbers, more than are tested unasked"
+        return None, None, f"the views hold {entries} numbers, more than are tested by default"
     items = [
         Item(X, views.sample_names, np.array(feature_names(views, s), dtype=object))
         for s, X in enumerate(views.matrices)
@@ -384,7 +384,7 @@ def feature_tests(
     why = (
         "there is one view only" if len(views) < 2
         else f"there are more than {MOST_VIEWS} views" if len(views) > MOST_VIEWS
-        else "no refits were asked for" if others is None else ""
+        else "no refits were requested" if others is None else ""
     )  # fmt: skip
     if others is not None and not why:
         try:

@@ -148,7 +148,7 @@ def write_run(
         place.check([*names_to_be, *component_files(given.names), *(tables or ())])
         new = NewFiles(beside, originals, tell)
         labels, others, extra, notes = new.measure(model, given, names, truth, stability_runs)
-        tell("asking what the clusters mean")
+        tell("describing the clusters")
         found = meaning(labels, names, beside_views, given, gene_sets, others)
         extra |= {**found.about, "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection

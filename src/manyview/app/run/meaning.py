@@ -325,8 +325,8 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
     found.attempt("clinical", lambda: enrichment(labels, tested, kinds=kinds), described)
     if len(columns) > len(tested):
         found.about["clinical"].setdefault("notes", []).append(
-            f"The first {len(tested)} of {len(columns)} columns are looked at; leave out those that "
-            "do not matter."
+            f"The first {len(tested)} of {len(columns)} columns "
+            "are used; remove those that you do not need."
         )
 
 

@@ -17,13 +17,13 @@ from .evidence import Findings
 
 #: Smaller clusters are pointed out: fewer members than this, or less than this share.
 TINY, TINY_SHARE = 5, 0.01
-#: A view whose agreement with every other is below this share of the strongest is told.
+#: A view whose agreement with every other is below this share of the strongest has a note.
 STRANGER = 0.1
 #: Hennig's rule for the Jaccard stability of a cluster.
 UNSTABLE = 0.6
 #: Samples missing everywhere that are named.
 NAMED = 5
-#: Below this adjusted Rand index two clusterings are rather different.
+#: Below this adjusted Rand index with the baseline there is a note.
 DIFFERENT = 0.5
 
 
@@ -45,20 +45,19 @@ def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findin
     notes += _samples(views, ids, found)
     notes += _clusters(found.labels, number_of_clusters(model), found.stable)
     if found.rivals and found.rivals[0]["ari_with_other"] < DIFFERENT:
-        gaps = " The plain method knows nothing of missing views, which may be why."
+        gaps = " The baseline fills missing views with means, which can explain the difference."
         notes.append(
-            "A plain method on the same data finds rather different clusters (adjusted Rand index "
-            f"{found.rivals[0]['ari_with_other']:.2f}; 1 would be the same). That alone makes neither "
-            "right: look at the features and the stability before believing either."
-            + ("" if found.here.all() else gaps)
+            "A simple baseline on the same data agrees with these clusters by an adjusted Rand index "
+            f"of {found.rivals[0]['ari_with_other']:.2f} only (1 is the same). This does not show which "
+            "is right: check the features and the stability." + ("" if found.here.all() else gaps)
         )
     return notes
 
 
 def choice_notes(selection: Any) -> list[str]:
-    """What is to be said where the number of clusters was chosen and is doubtful, or none stood out."""
+    """Note that the chosen number of clusters is doubtful, or that none stands out."""
     if selection.found and selection.doubtful:
-        return [f"That there are {selection.n_clusters} clusters is doubtful: see “Choosing K”."]
+        return [f"The choice of {selection.n_clusters} clusters is doubtful: see “Choosing K”."]
     if selection.found:
         return []
     return [
@@ -72,7 +71,7 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
     shared = isinstance(model, RobustWMNMF) and np.array_equal(weights, model.learned_view_weights_)
     for group in repeated_views(measured.redundancy):
         alike = [f"“{views.names[s]}”" for s in group]
-        told = "they share one weight" if shared else "what they have in common counts twice"
+        told = "they share one weight" if shared else "what they share has double weight"
         found.append(f"Views {', '.join(alike)} are near-duplicates; {told}.")
     if weights.max() > COLLAPSE:
         found.append(
@@ -89,8 +88,8 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
         )
     if others.max() <= 1e-12:
         found.append(
-            "No two views agree at all: there may be no grouping that they share, and no view "
-            "speaks for what another one finds here."
+            "No two views agree: they may share no clusters, "
+            "and no view confirms the clusters of another."
         )
     return found
 
@@ -110,7 +109,7 @@ def _samples(views: Views, ids: list[str], measured: Findings) -> list[str]:
         if absent > 0.5 * len(labels):
             found.append(
                 f"View “{name}” is missing for {absent} of {len(labels)} samples; its "
-                "results rest on the others."
+                "weight and features come from the other samples."
             )
     return found
 
@@ -132,14 +131,14 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
     if stable is not None:
         if stable.score < UNSTABLE:
             found.append(
-                "Refits on parts of the data give rather different clusters (mean agreement "
-                f"{stable.score:.2f}). There may be no clear groups, another number of clusters, or "
-                "too few samples."
+                "Refits on parts of the data agree by an adjusted Rand index of "
+                f"{stable.score:.2f} on average (1 is the same). There may be no clear groups, "
+                "another number of clusters, or too few samples."
             )
         shaky = [str(k) for k, value in stable.clusters.items() if value < UNSTABLE]
         if shaky:
             found.append(
-                f"Clusters that do not come back when the model is refitted on parts of the data "
-                f"(stability below {UNSTABLE}): {', '.join(shaky)}. Do not build on them."
+                f"Clusters with a stability below {UNSTABLE} when the model is refitted on parts of the "
+                f"data: {', '.join(shaky)}. Do not rely on them."
             )
     return found

@@ -81,11 +81,11 @@ def shown(sentence: str) -> str:
 def checked(name: str, value: str) -> Word:
     """An answer from the browser, refused unless it is one of ours."""
     if name not in OPTIONS or bool(value) == (OPTIONS[name] is bool):
-        raise Unfit(f"{name[:LONGEST]!r} is no answer to a question about files")
+        raise Unfit(f"{name[:LONGEST]!r} is no option for reading files")
     if name == "zero-rows" and value.rpartition("=")[2] not in ("missing", "observed"):
         raise Unfit("a row of zeros is missing or observed")
     if len(value) > 200 or any(ord(c) < 32 for c in value):
-        raise Unfit(f"the answer to --{name} is too long, or no text")
+        raise Unfit(f"the value of --{name} is too long, or not text")
     return name, value
 
 

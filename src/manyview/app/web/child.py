@@ -57,7 +57,7 @@ def look(ask: FitRequest) -> dict[str, Any]:
         for column in (*time, *event, *classes, *ask.adjust, *ask.batch):
             if column not in columns:  # the clinical table was replaced or left out meanwhile
                 raise ValueError(
-                    f"“{column}” is no column of the clinical table; choose “Forget these answers”"
+                    f"“{column}” is no column of the clinical table; choose “Reset these choices”"
                 )
     except (ValueError, ImportError, OSError, MemoryError) as error:
         problem = " ".join(str(error).split()) or type(error).__name__

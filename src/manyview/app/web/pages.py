@@ -19,7 +19,7 @@ SAMPLES = {
 #: What an answer means, in the words of people.
 MEANINGS = {
     "match": {
-        "loose": "These ids are the same samples: case and marks do not count",
+        "loose": "These ids are the same samples: case and marks are ignored",
         "tcga": "These are TCGA barcodes of the same patients",
         "exact": "These are different samples",
     },

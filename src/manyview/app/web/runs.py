@@ -49,7 +49,7 @@ EMPTY: dict[str, Any] = {"tables": [], "clinical": None, "sets": None, "words": 
                          "state": "draft", "problem": "", "started": 0, "ended": 0}  # fmt: skip
 #: Files of which a run has one at most.
 SINGLE = ("clinical", "sets")
-LOST = "The page's server ended while this ran. Nothing is lost but the time: run it again."
+LOST = "The server stopped during this run. Start the run again."
 
 
 class NotThere(LookupError):
@@ -261,7 +261,9 @@ class Runs:
         except subprocess.TimeoutExpired:
             problem = f"the tables could not be read within {LOOK_SECONDS} seconds"
         except ValueError:
-            problem = "the tables could not be read: their reader ended, perhaps for want of memory"
+            problem = (
+                "the tables could not be read: their reader ended, perhaps because memory ran out"
+            )
         return {"views": [], "notes": [], "problem": problem, "choices": []}
 
     def _program(self, *words: str) -> list[str]:
@@ -383,5 +385,5 @@ def _complaint(log: Path, code: int) -> str:
     if lines:
         return lines[-1][:2000]
     return f"Its process ended with status {code}" + (
-        ", perhaps for want of memory." if code < 0 else "."
+        ", perhaps because memory ran out." if code < 0 else "."
     )

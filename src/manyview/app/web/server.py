@@ -307,7 +307,7 @@ class Gate:
         app, asked = self.app, Headers(scope=scope) if scope["type"] == "http" else Headers()
         ours = [f"http://{asked.get('host')}"]
         if scope.get("method") == "POST" and asked.getlist("origin") != ours:
-            app = PlainTextResponse("Only our own page may change something here.", 403)
+            app = PlainTextResponse("Requests from other pages are refused.", 403)
         await app(scope, receive, with_headers)
 
 

@@ -135,7 +135,7 @@ class MaskedView:
     def as_rows(self, solver: Solver) -> MaskedView:
         """Itself: its steps on U and V are those of the multiplicative rule, whatever the solver."""
         if own_name(solver) != "multiplicative":
-            raise ValueError("views with unobserved entries know the multiplicative rule only")
+            raise ValueError("views with unobserved entries need the multiplicative rule")
         return self
 
     def begin(

@@ -660,7 +660,7 @@ def tell_rough(recall: float, k: int) -> None:
     """Say how few of the neighbors of a sample were found."""
     warn_user(
         f"the neighbor index finds only {recall:.0%} of the {k} nearest neighbors of a sample of "
-        "rows; the graph is rough. Fewer, more telling features (a PCA of the view) would help"
+        "rows; the graph is rough. Fewer, more informative features (a PCA of the view) would help"
     )
 
 

@@ -228,8 +228,8 @@ def refuse_asymmetric(matrix: Array, label: str) -> None:
 def refuse_sparse(data: Any, cls: str) -> Any:
     if sp.issparse(data):
         raise ValueError(
-            f"{cls} is sparse, and its zeros would count as entries; a matrix of neighbors only is a "
-            "GraphView, with weights that grow with similarity"
+            f"{cls} is sparse, and its zeros would be treated as values; pass a matrix of "
+            "nearest neighbors as a GraphView, with weights that grow with similarity"
         )
     return data
 
@@ -343,8 +343,8 @@ class DistanceView(Dissimilarity):
         if (own > ASYMMETRY * self.matrix.max(initial=0)).any():
             i = int(own.argmax())
             raise ValueError(
-                f"view {name!r} is a distance matrix with {own[i]:g} on its diagonal (row {i}); an "
-                "sample is at 0 from itself. Similarities are a KernelView"
+                f"view {name!r} is a distance matrix with {own[i]:g} on its diagonal (row {i}); "
+                "a sample has distance 0 to itself. Similarities are a KernelView"
             )
 
     def squared(self) -> Array:

@@ -46,12 +46,12 @@ def check(device: str) -> Any:
         raise ValueError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:1', …, got {device!r}")
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise RuntimeError(
-            f"device={device!r} was asked for, but PyTorch {torch.__version__} sees no GPU here; use "
+            f"device={device!r} was requested, but PyTorch {torch.__version__} sees no GPU here; use "
             "device='auto' or 'cpu', or install a PyTorch built for your card"
         )
     if device.startswith("cuda:") and int(device[5:]) >= torch.cuda.device_count():
         raise RuntimeError(
-            f"device={device!r} was asked for, but PyTorch sees {torch.cuda.device_count()} GPU(s), "
+            f"device={device!r} was requested, but PyTorch sees {torch.cuda.device_count()} GPU(s), "
             "counted from 0; use device='cuda' for the current one"
         )
     return torch
