@@ -5,8 +5,10 @@ Without files: README, the docs, and every text in the sources (docstrings and m
 
 from __future__ import annotations
 
+import io
 import re
 import sys
+import tokenize
 from collections import Counter
 from pathlib import Path
 
@@ -41,12 +43,26 @@ def files(arguments: list[str]) -> list[Path]:
     ]
 
 
+def texts(path: Path) -> list[tuple[int, str]]:
+    """Return numbered lines; of Python, only those of comments and strings."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return list(enumerate(text.splitlines(), 1))
+    kinds = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", None)}
+    return [
+        (token.start[0] + i, line)
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type in kinds
+        for i, line in enumerate(token.string.splitlines())
+    ]
+
+
 def main(arguments: list[str]) -> None:
     found: Counter[str] = Counter()
     for path in files(arguments):
         if {"_build", "generated", "gallery"} & set(path.parts):
             continue
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in texts(path):
             for phrase, better in PHRASES.items():
                 for match in re.finditer(phrase, line, re.IGNORECASE):
                     found[better] += 1

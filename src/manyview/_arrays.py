@@ -93,7 +93,7 @@ def beside(x: Array, model: Any) -> Any:
 class DeviceFlag:
     """A yes or no that may have to come from a GPU, which is not waited for.
 
-    `latest` then tells the answer given the time before, which has arrived long since.
+    `latest` then returns the value of the time before, which has already arrived.
     """
 
     def __init__(self) -> None:

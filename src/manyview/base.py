@@ -55,7 +55,7 @@ LARGE_FLOAT32 = 2**30
 
 
 def working_dtype(views: Views, asked: npt.DTypeLike | None) -> np.dtype:
-    """The precision of the computation: what was asked for, or float64 unless the data are large float32.
+    """The precision of the computation: the requested dtype, or float64 unless the data are large float32.
 
     A float64 copy of large float32 data would take more memory than its owner planned for.
     """
@@ -277,7 +277,7 @@ def kept_views(columns: Sequence[Array]) -> list[int]:
 
 
 def tell_unobserved(views: Views, columns: list[Array]) -> None:
-    """Warn of every view that nobody observed, and of columns that are empty or nearly so."""
+    """Warn of views without values, and of columns that are empty or nearly so."""
     for X, name, names, mask in zip(
         views.matrices, views.names, views.feature_names, columns, strict=True
     ):
@@ -514,7 +514,7 @@ class MultiViewEstimator(BaseEstimator):
     device: str = "auto"
     random_state: Seed = None
     _fitted_on_single: bool
-    #: Which columns of each view anybody observed at the fit; None: all.
+    #: Columns of each view with a value at the fit; None: all.
     _columns: list[Array] | None = None
     #: Of every given view the values in columns that were left out (rows, columns, values).
     _left_out: list[tuple[Array, Array, Array]] | None = None
@@ -567,7 +567,7 @@ class MultiViewEstimator(BaseEstimator):
     def _read(self, X: Any, reset: bool) -> Views:
         """``X`` as Views; at fit (``reset``) its names are stored, afterwards compared.
 
-        Columns that nobody observed at the fit are left out, at the fit with a warning; the names and
+        Columns without a value at the fit are left out, at the fit with a warning; the names and
         widths stored are those of all columns.
         """
         if not reset:
@@ -624,7 +624,7 @@ class MultiViewEstimator(BaseEstimator):
         return given if self._columns is None else observed_part(given, self._columns)
 
     def _observed_part(self, given: Views) -> Views:
-        """At a fit: the columns that somebody observed; what is left out is told and remembered."""
+        """At a fit: select the columns that have values, and warn of the others."""
         self._columns, self._left_out = observed_columns(given), None
         if self._columns is None:
             return given
@@ -789,7 +789,7 @@ class MultiViewEstimator(BaseEstimator):
         return self
 
     def _tell_favored(self) -> None:
-        """Warn where the score may be asked for in a search: it would choose the largest number."""
+        """Warn that a grid search by this score would choose the largest number of clusters."""
         if not self._number_was_set:
             return
         told = self.__dict__.setdefault("_told", [])

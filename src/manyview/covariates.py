@@ -186,7 +186,7 @@ def _column(name: str, values: list[Any], notes: list[str]) -> Column:
 
 
 def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, str]:
-    """A view as an array, counts as logarithms, missing rows NaN unless ``zeros`` are values; its kind."""
+    """A view as an array: logarithms of counts, missing rows NaN unless ``zeros`` are values; its kind."""
     X: Matrix = views.matrices[s]
     name = views.names[s]
     if is_streamed(X):

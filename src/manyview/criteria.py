@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 #: Numbers that are tried by default: all up to 14, then fewer the larger they are. Those above 14 need
-#: so many samples for each cluster.
+#: this many samples for each cluster.
 SMALL, LARGE = range(2, 15), (16, 18, 20, 23, 26, 30, 35, 40, 50, 60, 80, 100)
 MEMBERS = 10
 #: Most samples that are used, unless the caller says otherwise.
@@ -53,7 +53,7 @@ STARTS = 3
 #: Clouds without clusters, and the largest number that is tried on them: their score falls long before.
 CLOUDS, MOST_OF_CLOUDS = 12, 40
 #: Standard deviations that the test requires, and the least that one of them is. Within this share of
-#: the threshold the answer is doubtful.
+#: the threshold the choice is doubtful.
 DEVIATIONS, LEAST_DEVIATION, DOUBT_SHARE = 5.0, 0.01, 0.2
 #: The graph nearly falls apart into K parts where the gap is at least this share of 1 − λ_{K+1} (data
 #: without clusters reach .81). Parts are similar in size where the smallest has this share of the average.
@@ -117,7 +117,7 @@ class Selection:
         return "\n".join([self.answer, *(f"- {reason}" for reason in self.reasons)])
 
     def figure(self) -> Any:
-        """Draw the score of every candidate beside that of data without clusters (matplotlib)."""
+        """Draw the score of every candidate and of data without clusters (matplotlib)."""
         figure, ax = pyplot().subplots(figsize=(5, 3.2), layout="constrained")
         draw_scores(ax, self.table, self.n_clusters if self.found else None, self.answer)
         return figure

@@ -182,7 +182,7 @@ def check_solver(
 def _suitable(solver: Solver) -> list[Any]:
     """The library's regularizers that have what the solver needs."""
     own = (make_regularizer(name, Graph(3)) for name in (None, *NAMED))
-    # All of them have a curvature, and nothing else that could be asked for.
+    # All of them have a curvature and no other optional method.
     return list(own) if set(solver.needs) <= {"curvature"} else []
 
 

@@ -68,11 +68,11 @@ from manyview.maths.spectrum import (
 from manyview.maths.tails import bent
 from manyview.nonnegative import largest
 
-#: A row with a larger share of its features unobserved counts as missing in that view.
+#: A row with a larger share of its features unobserved is treated as missing in that view.
 MAX_UNOBSERVED = 0.5
 #: Views with less weight than this in sum cannot place a sample.
 NO_WEIGHT = 1e-3
-#: Distant groups with fewer samples than one in so many of an average cluster get one of their own.
+#: Distant groups with fewer samples than an average cluster divided by this get one of their own.
 SMALL_GROUP = 4
 #: Starts of k-means: one in twenty fits of the digits met a poor local minimum with 10.
 STARTS = 30
@@ -82,9 +82,9 @@ STARTS = 30
 
 
 def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dict[str, str]]:
-    """Which rows of each view count as present, and what a row of zeros is in each view.
+    """Which rows of each view are present, and what a row of zeros is in each view.
 
-    What is left out is told in warnings.
+    Warn of what is left out.
     """
     present, zeros = [], {}
     for X, name in zip(views.matrices, views.names, strict=True):
@@ -123,7 +123,7 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
 
 
 def quiet_presence(views: Views, zero_rows: ByView = "auto") -> list[Array]:
-    """Which rows are present, without warnings, for those to whom a fit has told or will tell."""
+    """Which rows are present, without warnings, which the fit gives."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return presence(views, zero_rows)[0]
@@ -137,7 +137,7 @@ def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
 
 
 def described(views: Views, present: list[Array]) -> Array | None:
-    """Samples that some view has, if not all: the others are no neighbors of anybody.
+    """Samples that some view has, if not all: the others are no neighbors.
 
     Rows of files stay: none can be taken out. So do those of relations, whose columns they are.
     """
@@ -330,7 +330,7 @@ STRUCTURE_STARTS, STARTS_TIMES_CLUSTERS = 10, 100
 
 @dataclass(frozen=True)
 class Settings:
-    """The parameters of `RobustWMNMF` that this stage heeds."""
+    """The parameters of `RobustWMNMF` that this stage uses."""
 
     n_neighbors: int = 10
     reliability_weight: float = 0.05
@@ -463,7 +463,7 @@ def weigh_views(
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
-    # A view without weight proposes nobody.
+    # A view without weight proposes no neighbors.
     neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
     near = fused_near(views, weights, neighbors, seed, threads)
     fused, single = scale_graphs(near, n, mass)

@@ -172,7 +172,7 @@ def _tell_zeros(pairs: list[tuple[Array, Array]]) -> None:
 def observed_init(
     init: Any, columns: list[Array] | None, widths: tuple[int, ...], anywhere: Array
 ) -> Any:
-    """The user's own start without the columns, views and rows that nobody observed."""
+    """The user's own start without the columns, views and rows that have no value."""
     whole = columns is None and anywhere.all()
     if whole or not isinstance(init, dict) or not {"components", "coefficients"} <= set(init):
         return init
@@ -262,7 +262,7 @@ def _nndsvd_start(
 
 # --- rows that a view hardly observes -----------------------------------------------------------
 
-#: About how many rows stand in for one that nothing links to the view.
+#: About how many rows replace one that nothing links to the view.
 STRANGERS = 100
 
 
@@ -294,11 +294,11 @@ def filling(
 def stand_ins(
     Xs: list[Any], fitted: list[Any], k: int, n_components: int
 ) -> list[sp.csr_array | None]:
-    """Who stands in for a row in a view that hardly observes it: B_s, rows × fitted rows, or None.
+    """Rows that replace one that a view hardly observes: B_s, rows × fitted rows, or None.
 
     The row's k nearest fitted rows in each view that has it, among those the lacking view observes;
     their mean coefficients there are the row's. Where no view links the row to such rows, rows from all
-    over the lacking view stand in alike.
+    over the lacking view have the same weight.
     """
     absent = [~_rows_with_enough(X, n_components) for X in Xs]
     seen = [_rows_with_enough(X, n_components) for X in fitted]

@@ -46,7 +46,7 @@ SHARED_PAIRS = 2**26
 class SharedSeeding:
     """Starts of `sklearn.cluster.KMeans` (its ``init``) by k-means++, as it draws them itself.
 
-    Each center is the best of a few candidates. All starts together look at nearly every row as a
+    Each center is the best of a few candidates. All starts together use nearly every row as a
     candidate, most of them many times: a table of all distances is less work.
     """
 
@@ -62,7 +62,7 @@ class SharedSeeding:
 
     @staticmethod
     def fits(n_rows: int) -> bool:
-        """Whether the distances of so many rows are few enough to be kept."""
+        """Whether the distances of this many rows are few enough to be stored."""
         return n_rows**2 <= SHARED_PAIRS
 
     def __call__(self, X: Array, n_clusters: int, random_state: np.random.RandomState) -> Array:
@@ -95,7 +95,7 @@ KMEANS_SAMPLE = 20_000
 EASY = 2 * 10**7
 #: … this many rows per cluster and in all at least, and coordinates with this share of the variance.
 ROWS_PER_CLUSTER, FEWEST_ROWS, KEPT_VARIANCE = 40, 5_000, 0.98
-#: A part of the graph is small with fewer rows than one in so many of an average cluster.
+#: A part of the graph is small with fewer rows than an average cluster divided by this.
 SMALL = 4
 ASSIGNMENTS = ("spectral", "njw", "kmeans", "argmax")
 
@@ -116,7 +116,7 @@ def assign(
     "spectral" embeds by the random-walk Laplacian of the nearest-neighbor graph of V* (the
     paper's step), "njw" the same with unit rows, "kmeans" clusters V* itself, "argmax" takes each
     row's largest component. Of more rows than ``above`` the first two embed ``landmarks`` only.
-    With ``connect`` small parts of that graph are tied to the rest; without, they are told of.
+    With ``connect`` small parts of that graph are linked to the rest; without, there is a warning.
     """
     if method == "argmax":
         return consensus.argmax(axis=1)
@@ -133,7 +133,7 @@ def assign(
 
 
 def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
-    """The neighbor graph of V*, whose small parts are tied to the rest, or told of.
+    """The neighbor graph of V*; link its small parts to the rest, or warn of them.
 
     A part of the graph has an eigenvector of its own. One of a few rows takes it from a cluster, and
     two true clusters are then read as one.
@@ -229,15 +229,15 @@ def kmeans(
     *,
     sample: int = KMEANS_SAMPLE,
 ) -> Array:
-    """Labels of the rows, each of which counts as often as ``mass`` says (on the host).
+    """Labels of the rows, weighted by ``mass`` (on the host).
 
-    Of more rows than ``sample`` starts are tried on so many.
+    With more rows than ``sample``, starts are tried on a sample of this size.
     """
     if is_tensor(X):
         return engine_part("torch", "kmeans").kmeans(X, n_clusters, rng, n_init, sample)
     seed = int(rng.integers(2**31))
     with warnings.catch_warnings():
-        # Fewer distinct points than clusters: whoever asks for labels tells of empty clusters once.
+        # Fewer distinct points than clusters: the caller warns of empty clusters once.
         warnings.filterwarnings("ignore", "Number of distinct clusters", ConvergenceWarning)
         if len(X) <= sample and X.size * n_clusters <= EASY:
             model = KMeans(n_clusters, n_init=n_init, random_state=seed)
@@ -289,7 +289,7 @@ def _along_leading(X: Array) -> Array:
 
 #: Entries of a view looked at together: most often the first few rows already differ.
 ENTRIES = 2**16
-#: With fewer distinct samples than this, of which one is so many times as frequent as another,
+#: With fewer distinct samples than this, of which one is this many times as frequent as another,
 #: one fit in six has rare ones in a wrong cluster.
 FEW_KINDS, UNEQUAL = 12, 10
 
@@ -348,7 +348,7 @@ def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
 
 
 def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
-    """Say so where fewer clusters have members than were asked for."""
+    """Warn if fewer clusters have members than were requested."""
     n_found = len(np.unique(labels[labels >= 0]))
     if n_found < n_clusters:
         warn_user(
@@ -598,7 +598,7 @@ def shared_ari(one: Array, other: Array) -> float:
     """
     both = (one >= 0) & (other >= 0)
     a, b = one[both], other[both]
-    if len(a) < 2:  # nothing to compare; but who labels nothing agrees with nobody
+    if len(a) < 2:  # nothing to compare
         return float((one >= 0).any() and (other >= 0).any())
     table = contingency(a, b, int(a.max()) + 1, int(b.max()) + 1)
 

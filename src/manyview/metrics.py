@@ -49,7 +49,7 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 def accuracy(y_true: Any, y_pred: Any) -> float:
     """Share of samples in the right class under the best one-to-one naming of clusters.
 
-    Solved exactly (Hungarian method); a cluster or class left without partner counts as wrong.
+    Solved exactly (Hungarian method); samples of a cluster or class without partner are wrong.
 
     Parameters
     ----------

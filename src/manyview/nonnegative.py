@@ -32,7 +32,7 @@ ROUNDED = 64
 #: Views that vary by less than this share of their sum of squares are hardly more than their level:
 #: of 30 real views the least has .005, and of the synthetic ones .0008, which lose nothing.
 HARDLY = 1e-4
-#: Values this many interquartile ranges from their median are gross outliers, which are told of if they
+#: Values this many interquartile ranges from their median are gross outliers, which give a warning if they
 #: hold more than this share of a view's sum of squares (3 of 100 real views, which have them).
 GROSS, MOSTLY = 100, 0.5
 #: Rows at least that tell how much a view varies.
@@ -124,7 +124,7 @@ def _fit_one(X: Matrix, name: str, kind: str) -> NonnegativeScaling:
                 f"scale={kind!r} would fill its zeros; pass it as a dense array"
             )
         spread = high - low if kind == "minmax" else _deviations(X, unit, low == high)
-        # A feature so small beside the largest that its squares vanish is not constant.
+        # A feature so small compared with the largest that its squares vanish is not constant.
         refuse_extreme(high - low, name, (high > low) & (spread < np.finfo(float).tiny))
         shift, gain = low, np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
     elif kind == "tfidf":

@@ -1,4 +1,4 @@
-"""What is asked of the coefficients V besides fitting: graph smoothness, sparsity, orthogonality.
+"""Regularizers of the coefficients V: graph smoothness, sparsity, orthogonality.
 
 A regularizer is any object with ``prepare(X)``, called once per view, which returns a term with
 
@@ -32,7 +32,7 @@ class Regularizer(Protocol):
     """What ``regularizer=`` takes besides names."""
 
     def prepare(self, X: Matrix) -> Term:
-        """Look at a view, once, before its fit.
+        """Prepare the term of a view, once, before its fit.
 
         Parameters
         ----------

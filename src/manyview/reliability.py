@@ -219,7 +219,7 @@ class Refits:
 def among(near: Lists, nodes: Array, n: int, k: int) -> Lists:
     """The first k of the lists of ``nodes`` that are nodes themselves, by their places among these.
 
-    Where a list has fewer, its nearest stands in for those that lack.
+    A shorter list is filled with its nearest.
     """
     place = np.full(n, -1)
     place[nodes] = np.arange(len(nodes))
@@ -335,7 +335,7 @@ def stability(
     fraction: float = 0.8,
     random_state: Seed = None,
 ) -> Stability:
-    """Refit ``model`` on random parts of the samples and count who stays with whom.
+    """Refit ``model`` on random parts of the samples and count which samples stay together.
 
     Every run takes ``fraction`` of the samples (each is left out equally often) and a new
     seed. With y the clustering of all samples and l that of a run, sample i in cluster c

@@ -104,22 +104,22 @@ class RobustWMNMF(
 ):
     """Robust weighted multi-view clustering: the recommended default.
 
-    Two stages. First, what the views say about each other, in closed form: two views agree when
-    neighbors in one are close in the other. From it come the view weights α (a view nobody
-    agrees with gets about 0), the sample weights w (a view never votes for itself), a fused
-    neighbor graph, and an embedding P of it. Second, a factorization that explains the clusters
-    by parts U of every view, minimizing::
+    The first stage compares the views in closed form: two views agree if neighbors in one are
+    close in the other. The agreement gives the view weights α (about 0 for a view that agrees
+    with no other), the sample weights w, a fused neighbor graph, and an embedding P of the graph.
+    The second stage is a factorization that explains the clusters by parts U of every view. It
+    minimizes::
 
         Σ_s α_s Σ_i w_is [ ‖x_i − U_s v_i‖²/τ_s + λ‖v_i − v*_i‖² ] + β Σ_ik v*_ik ‖p_i − c_k‖²
 
     over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centers c. The
     objective never rises. The largest entry of a row of V* is the label. Negative values and
-    features of any unit are welcome: each feature is scaled by its 1st and 99th percentile, after a
-    logarithm in views with heavy tails; views with over 90% zeros are taken as counts.
+    features of any unit are allowed: each feature is scaled by its 1st and 99th percentile, after a
+    logarithm in views with heavy tails; views with over 90% zeros are treated as counts.
 
     A row of NaN (an id absent from a DataFrame), or of zeros where ``zero_rows`` says so, means
-    that this view is missing for this sample; NaN inside a row means unobserved entries, which do
-    not count (a row with over half of its features unobserved is taken as missing). A sample
+    that this view is missing for this sample. NaN inside a row means unobserved entries, which are
+    ignored (a row with over half of its features unobserved is treated as missing). A sample
     missing in every view gets the label −1. A column or view without any value is left out with a
     warning and changes nothing: its entries of ``components_`` and its weight are 0, and `impute`
     leaves it NaN.
@@ -129,11 +129,10 @@ class RobustWMNMF(
     n_clusters : int, "auto" or "communities", default="auto"
         Number of clusters. "auto" uses `select_n_clusters`, whose result and reasons are in
         ``selection_``. "communities" (extra ``communities``) starts from the Leiden communities of
-        the fused graph, as many as there are: good for single cells and other data with clusters of
-        very unequal size. Any graph has communities: that there are clusters is for "auto" or
-        `stability` to say.
+        the fused graph, which suits single cells and other data with clusters of very unequal
+        size. Any graph has communities; "auto" and `stability` show whether there are clusters.
     resolution : float, default=1
-        Of the communities: more gives more and smaller ones. Those of fewer than 5 samples (5%
+        With "communities": a higher value gives more and smaller ones. Those of fewer than 5 samples (5%
         of less than 100) join the community they share most links with.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
@@ -142,27 +141,27 @@ class RobustWMNMF(
     n_neighbors : int, default=10
         Neighbors in the graph of a view.
     reliability_weight : float, default=0.05
-        δ, how much the agreement of two random halves of a view's own features counts beside the
-        agreement with other views. It decides where views do not agree.
+        δ, how much the agreement of two random halves of a view's own features adds to the
+        agreement with other views. It decides if views do not agree.
     scale : {"auto", "log", "quantile", "sqrt", "embedding"} or None, or a dict, default="auto"
-        "auto" looks at each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
+        "auto" decides for each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
         and heavy tails; "embedding" (rows of unit length, no column stretched) for principal components
         and views named ``X_…`` with negative values; otherwise "quantile" (percentiles). ``None`` takes the
         data as they are. A dict gives these by the names of views, {"rna": "log", "cnv": None}; views it
         lacks are "auto".
     view_weights : {"learned", "equal"}, one number for every view, or a dict, default="learned"
-        α: from the data, the same for all views, or yours (made to add up to 1). A dict has a number
+        α: learned, the same for all views, or your numbers (scaled to add up to 1). A dict has a number
         for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 takes no part in the
-        labels. What would have been learned is in ``learned_view_weights_`` in any case.
+        labels. ``learned_view_weights_`` always has the learned weights.
     zero_rows : {"auto", "missing", "observed"}, or a dict, default="auto"
-        What a row of zeros says: that the view is missing there, or that nothing was found (no
-        mutation, no word). "auto": it is a value in views of zeros and ones, of one column and with
-        numbers below zero, and means missing in other views (counts, words, images) and in sparse
-        views that lack samples of others. A dict gives it by the names of views,
+        What a row of zeros means: the view is missing there, or zero is the value (no mutation, no
+        word). "auto": it is a value in views of zeros and ones, of one column and with negative
+        numbers, and means missing in other views (counts, words, images) and in sparse views that
+        lack samples of others. A dict gives it by the names of views,
         {"mutations": "observed"}; views it lacks are "auto".
     learn_sample_weights : bool, default=True
-        Whether w comes from the data; otherwise all present views count alike.
+        Whether w comes from the data; otherwise all present views have the same weight.
     max_iter : int, default=200
     tol : float, default=1e-5
         Stop when an iteration lowers the objective by less than this share. From 10,000 samples on, also
@@ -184,7 +183,7 @@ class RobustWMNMF(
         these coordinates come, and V and V* in every iteration. Smaller arrays are brought here whole.
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
-        the views are large enough to pay for the way there.
+        the views are large enough that the transfer pays off.
     n_jobs : int, optional
         Threads; ``None`` takes the cores this process may use. The results are the same for any
         number. −1 takes all cores, −2 all but one.
@@ -192,7 +191,7 @@ class RobustWMNMF(
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
     checkpoint : path, or (path, seconds), optional
-        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        Write the state of the fit to this file every minute (or every ``seconds``). A fit that finds
         the file goes on from there to the same result, bit for bit; when it is done the file is
         removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
@@ -203,21 +202,21 @@ class RobustWMNMF(
 
     Attributes
     ----------
-    n_clusters_ : int, fewer than asked for where there are fewer distinct samples
+    n_clusters_ : int, fewer than requested if there are fewer distinct samples
         With "auto" and "communities" what was found.
     selection_ : Selection, with ``n_clusters="auto"``
     labels_ : ndarray (N,); −1 for samples missing in every view that has weight
         The largest cluster is 0.
     confidence_ : ndarray (N, K), how sure each label is; rows sum to 1
         The probability that a refit on resampled data puts the sample into each cluster,
-        estimated from the embedding. It is no probability that the cluster is a class of yours: a
-        cluster that always comes back can be wrong.
+        estimated from the embedding. It is not the probability that the cluster is one of your
+        classes: a reproducible cluster can be wrong.
     consensus_ : ndarray (N, K), V*; rows sum to 1
     view_weights_ : ndarray (n_views,), α, those used
-    learned_view_weights_ : ndarray (n_views,), α as the data give it, whatever ``view_weights`` says
+    learned_view_weights_ : ndarray (n_views,), learned α, whatever ``view_weights`` says
     sample_weights_ : ndarray (N, n_views), w in [0, 1], 0 where missing
     reliance_ : ndarray (N, n_views), α_s w_is normalized over the views that describe the sample
-    embedding_ : ndarray (N, 6 K), where the samples are in the fused graph
+    embedding_ : ndarray (N, 6 K), coordinates of the samples in the fused graph
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     cluster_structure_ : ndarray (n_views,), how clearly each view has clusters
@@ -482,7 +481,7 @@ class RobustWMNMF(
     def transform(self, X: Any, *, batch: Any = None) -> Array:
         """V* of samples (rows sum to 1), placed by their fitted neighbors and U.
 
-        What ``consensus_`` is to the fitted ones; for how sure a label is, see `predict_proba`.
+        It corresponds to ``consensus_`` of the fit. `predict_proba` has the confidence of labels.
         """
         views = self._read_new(X, batch)
         V_star = in_dtype(self._place(views).consensus, self._output_dtype(views))
@@ -499,7 +498,7 @@ class RobustWMNMF(
     def predict_proba(self, X: Any, *, batch: Any = None) -> Array:
         """Probability of each cluster, for each sample (rows sum to 1), as in ``confidence_``.
 
-        How likely a refit on resampled data is to put the sample there. The largest entry is the
+        The probability that a refit on resampled data assigns the sample to it. The largest entry is the
         cluster of `predict`; a sample that no view with weight describes has 1/K everywhere.
         """
         views = self._read_new(X, batch)
@@ -678,7 +677,7 @@ class RobustWMNMF(
     def impute(self, view: str | int) -> Array:
         """The fitted data of a view with what is absent filled in from its parts: U v*.
 
-        The data are those of the fit, whatever became of the arrays since (views of over 256 MiB in
+        The data are those of the fit, even if the arrays have changed since (views of over 256 MiB in
         all are not copied: if they have changed, that is an error). Rows where the view is missing are
         filled whole, at the size of a typical row; unobserved entries of other rows at the size of
         their own row. Observed entries are kept; a feature that no row has, or so few that it was
@@ -771,7 +770,7 @@ class RobustWMNMF(
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
-        known = ENGINES.get(self.engine)  # tags are also asked for before parameters are validated
+        known = ENGINES.get(self.engine)  # tags are also read before parameters are validated
         tags.input_tags.allow_nan = (
             self._allows_missing() and known is not None and known.takes_holes
         )
@@ -992,10 +991,10 @@ class Results:
 # --- the factorization ------------------------------------------------------------------------
 
 SOLVER, NO_PENALTY = SimplexHALS(), NoPenalty()
-#: Iterations between two looks at J on a GPU; the answer is read at the next look.
+#: Iterations between two checks of J on a GPU; the value is read at the next check.
 CHECK_EVERY = 4
-#: Of so many samples, the loop also stops where labels have stayed the same for ``STEADY`` iterations (of
-#: at most 1 in 10,000 samples another) while J falls by less than ``SLOW`` times ``tol``.
+#: From this many samples on, the loop also stops where labels have stayed the same for ``STEADY``
+#: iterations (at most 1 in 10,000 samples changed) while J falls by less than ``SLOW`` times ``tol``.
 LARGE, STEADY, SLOW, FEW_CHANGES = 10_000, 5, 10, 1e-4
 #: Steps on V and V* of unseen rows, with everything else kept.
 PLACING_STEPS = 20
@@ -1202,7 +1201,7 @@ def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) 
     dense = X.toarray() if sp.issparse(X) else X
     known = ~np.isnan(dense)
     zeros = ~present & ~np.where(known, dense, 0).any(axis=1)
-    known &= ~zeros[:, None]  # rows of zeros count as missing
+    known &= ~zeros[:, None]  # rows of zeros are treated as missing
     Z = dense if scaling is None else scaling.apply(dense.astype(float))
     # A row of z is as large, against its U v*, as its observed entries are.
     covered = np.where(known, guess, 0).sum(axis=1)

@@ -357,7 +357,7 @@ def _path(
         init = {"components": [u.T for u in U], "coefficients": V}
         own.set_params(n_clusters=K, n_components=K, init=init)
         with warnings.catch_warnings():
-            # Of blocks that nobody but us looks at; a fit of the whole gives its own warnings.
+            # Of internal blocks; a fit of the whole gives its own warnings.
             warnings.simplefilter("ignore")
             own.fit(Xs)
         V, U = list(own.coefficients_), [u.T for u in own.components_]

@@ -74,7 +74,7 @@ def cluster(
         "obsm:protein", "layers:spliced"].
     use_highly_variable : bool, optional
         Whether only features with ``var["highly_variable"]`` are used. By default they are wherever
-        there is such a column, and a warning says so; True asks for it in silence.
+        there is such a column, and a warning says so; True does so without a warning.
     random_state : int, RandomState, Generator or None, default=0
     **settings : other parameters of `RobustWMNMF`
         Such as n_neighbors=15 or scale={"atac": "sqrt"}.

@@ -162,7 +162,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         views it lacks are "sum".
     solver : {"multiplicative", "hals"} or object, default="multiplicative"
         The paper's rule, or exact coordinate steps on the well-posed form in which every column
-        of U sums to 1 (fewer iterations to the same objective, each a little dearer); or an object
+        of U sums to 1 (fewer iterations to the same objective, each a little slower); or an object
         of your own class derived from `manyview.extend.Solver`.
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
         Starting factors; a dict holds "components" (K×M_s each) and "coefficients" (N×K each).
@@ -201,9 +201,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
         such a part may become a cluster of its own, with a warning.
     missing : {"error", "allow"} or a dict, default="error"
-        A dict gives it by the names of views. "allow": NaN entries are unobserved and do not count,
-        in the errors, the scaling or the distances between rows. Weights compare errors and gaps by
-        what is observed: an unobserved entry counts like an observed one of its view on average. An
+        A dict gives it by the names of views. "allow": NaN entries are unobserved and are ignored in
+        the errors, the scaling and the distances between rows. Weights compare errors and gaps by
+        what is observed: an unobserved entry has the mean error of its view's observed ones. A
         sample without enough values in a view (fewer than K, and less than half) gets weight 0
         there, and coefficients from its neighbors in other views. Columns, views and samples
         without any value are left out with a warning and change nothing: their weights, components
@@ -223,7 +223,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         the factors pass through this process once per view and round (`docs/scaling.md`).
     device : str, default="auto"
         With engine="torch": "cpu", "cuda" (or "cuda:1", …), or "auto", a GPU where there is one and
-        the views are large enough to pay for the way there.
+        the views are large enough that the transfer pays off.
     n_jobs : int, optional
         Threads for the passes over the rows; ``None`` takes the cores this process may use. The
         results are the same for any number. −1 takes all cores, −2 all but one.
@@ -231,7 +231,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Precision of the computation. ``None`` computes in float64 (in float32 if the input is
         float32 and larger than 1 GiB) and returns the input's precision.
     checkpoint : path, or (path, seconds), optional
-        Write the state of the fit to this file every minute (or so many seconds). A fit that finds
+        Write the state of the fit to this file every minute (or every ``seconds``). A fit that finds
         the file goes on from there to the same result, bit for bit; when it is done the file is
         removed. A checkpoint of other data or settings is refused.
     random_state : int, RandomState, Generator or None
@@ -1089,7 +1089,7 @@ class Loop:
         return tuple(eq.reconstruction(r, state.w[:, s]) for s, r in enumerate(state.residuals))
 
     def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
-        """Keep a line of the history; True if the callback asks to stop."""
+        """Keep a line of the history; True if the callback stops the fit."""
         settings = self.settings
         terms = eq.objective(
             state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
@@ -1110,7 +1110,7 @@ class Loop:
 class Progress:
     """History rows, the last objective, and the callback's wish to stop.
 
-    Terms are kept as they come and read at the end: a number on a GPU is not waited for.
+    Terms are stored on their device and read at the end: a number on a GPU is not waited for.
     """
 
     columns = (
@@ -1136,7 +1136,7 @@ class Progress:
         terms: dict[str, float],
         state: LoopState | None = None,
     ) -> bool:
-        """Keep a line; True if the callback, which gets it and the state, asks to stop."""
+        """Keep a line; True if the callback, which gets it and the state, stops the fit."""
         row = (round_, view, iteration, *terms.values())
         self.rows.append(row)
         self.last = terms["objective"]

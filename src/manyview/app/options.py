@@ -191,7 +191,7 @@ class Output:
 
 
 class KnownOptions:
-    """What is known of the samples beside the views: options that two commands share."""
+    """Clinical data and classes of the samples: options that two commands share."""
 
     clinical: str | None
     labels: str | None

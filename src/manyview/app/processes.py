@@ -297,7 +297,7 @@ def _resident_gib(pid: int) -> float:
 
 
 def main() -> None:
-    """Do the jobs that come in, one after the other, until nobody is there to send any."""
+    """Do the jobs that come in, one after the other, until the sender has gone."""
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what a method prints must not be taken for an event
     jobs: queue.SimpleQueue[bytes] = queue.SimpleQueue()
@@ -330,7 +330,7 @@ def forget_peak() -> None:
 
 
 def peak_memory_mb() -> float | None:
-    """Most memory this process held so far, in MB of 2^20 bytes; None where nobody counts it."""
+    """Most memory this process held so far, in MB of 2^20 bytes; None where it is not counted."""
     try:
         # Not getrusage: on Linux its peak survives exec and would include the parent's.
         for line in Path("/proc/self/status").read_text().splitlines():

@@ -42,7 +42,7 @@ class Baseline(ClusterMixin, MultiViewEstimator):
     _takes_missing: ClassVar[bool] = False
 
     def _n_clusters(self) -> int | None:
-        """How many clusters will be asked for; ``None`` where the method decides."""
+        """The requested number of clusters; ``None`` if the method decides."""
         return getattr(self, "n_clusters", None)
 
     def fit(self, X: Any, y: Any = None) -> Self:

@@ -170,8 +170,8 @@ def solve(
 ) -> Outcome:
     """All views in turn until their residuals are at most ``thr``; mu grows by rho, to mu_max.
 
-    Pairwise, views look at the C2 the others had when the iteration began, and C is the mean C2.
-    With ``centroid`` they look at C*, the mean C2, which is also C. ``accumulate`` adds to C* as
+    Pairwise, views use the C2 the others had when the iteration began, and C is the mean C2.
+    With ``centroid`` they use C*, the mean C2, which is also C. ``accumulate`` adds to C* as
     the published program does, C* ← C*/(n_v l3) + mean, instead of starting it anew.
     """
     n, n_views = len(Ks[0]), len(Ks)

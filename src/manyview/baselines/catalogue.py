@@ -21,7 +21,7 @@ from .wrappers import BestSingleView, ConcatViews
 #: Called with a seed, makes an unfitted estimator.
 Factory = Callable[[Any], Any]
 
-#: Methods that look at the truth when ``fit(views, y)`` is given it; without ``y`` they do not.
+#: Methods that use known classes if they are passed, as in ``fit(views, y)``.
 ORACLES = ("BSV-kmeans", "BSV-Spectral")
 
 DESCRIPTIONS: dict[str, str] = {
@@ -153,7 +153,7 @@ def plain_spectral(n_clusters: int, n_neighbors: int = 10) -> SpectralClustering
 
 
 def honest_methods(n_clusters: int) -> dict[str, Factory]:
-    """Simple methods on scaled features, always to be shown beside those of the paper.
+    """Simple methods on scaled features, always to be shown with those of the paper.
 
     Parameters
     ----------

@@ -139,7 +139,7 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
 class SumOfGraphs(Baseline):
     """Spectral clustering of the sum of the views' nearest-neighbor graphs.
 
-    Each view votes on who is near whom; an edge weighs as much as there are views that have it. Where
+    The weight of an edge is the number of views whose graph has it. Where
     views are missing, it is the share of votes among the views that both samples have, times the number
     of views.
 
@@ -214,7 +214,7 @@ class ConcatLeiden(Baseline):
     """Leiden communities of the nearest-neighbor graph of all views side by side.
 
     What single-cell work does with one view, on all of them. The algorithm knows no number of clusters:
-    the resolution is halved and doubled until there are as many as asked for, or as nearly as it gets.
+    the resolution is halved and doubled until the number is as requested, or as close as possible.
     Missing views and values are replaced by the mean of each feature, with a warning.
 
     Parameters

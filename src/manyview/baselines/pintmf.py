@@ -21,7 +21,7 @@ from .fusion import SNF
 #: Penalties tried, as shares of the smallest one that leaves nothing, and parts of the rows left out.
 PATH = np.geomspace(0.5, 0.005, 8)
 N_FOLDS = 5
-#: Clusterings of two rounds that agree so far count as the same, as its authors have it.
+#: Clusterings of two rounds with this agreement are treated as the same, as the authors do.
 SAME = 0.99
 SWEEPS = 50
 

@@ -41,7 +41,7 @@ def make_cohort(
     missing: float = 0.1,
     random_state: int | np.random.Generator | None = 0,
 ) -> Dataset:
-    """Draw a cancer cohort with four subtypes, survival and clinical columns; the answer is known.
+    """Draw a cancer cohort with four subtypes, survival and clinical columns; the true subtypes are known.
 
     Parameters
     ----------

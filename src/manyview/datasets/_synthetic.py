@@ -87,7 +87,7 @@ def make_synthetic(
     balanced : bool
         Clusters of equal size (to within one) instead of labels drawn with equal probability.
     random_state : int, Generator, RandomState or None
-        The same integer gives the same data. Views do not depend on which others are asked for.
+        The same integer gives the same data. Views do not depend on which others are requested.
 
     Returns
     -------

@@ -34,7 +34,7 @@ from manyview.engines.threads import Threads, blocks
 AFFINITIES = ("binary", "heat", "cosine")
 #: Above this many samples the automatic heat width is a mean over this many rows, not all.
 WIDTH_SAMPLE = 4096
-#: Neighbors asked of an approximate index beyond those wanted: its lists are better than it says.
+#: Additional neighbors requested from an approximate index, which improves its lists.
 EXTRA = 8
 
 
@@ -202,7 +202,7 @@ def _weighted_edges(
 
 
 def _cosines(rows: Matrix, X: Matrix, indices: Array, squared: Array) -> Array:
-    """Cosine similarity along the edges, from distances and norms: no second look at the features."""
+    """Cosine similarity along the edges, from distances and norms, without the features."""
     left, right = _lengths(rows), _lengths(X)
     products = (left[:, None] ** 2 + right[indices] ** 2 - squared) / 2
     norms = left[:, None] * right[indices]

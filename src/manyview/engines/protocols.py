@@ -1,6 +1,6 @@
 """What rows offer, wherever they live, and the work of one iteration on them.
 
-A `Source` knows where rows live. A `Pass` does on one view what an iteration asks for. Sources that can do
+A `Source` knows where rows live. A `Pass` does one iteration on one view. Sources that can do
 more than read (work where the rows are, find neighbors, make a pass of their own) say so by one of the
 small protocols below. How near rows of one view are, says a `engines.numpy.distances.Geometry`.
 """
@@ -90,7 +90,7 @@ class Pass(Protocol):
     sums: Sums
     #: The regularizer at the current V.
     penalty: Number
-    #: ‖x_i − Uv_i‖² of every row, after a step that was asked for them.
+    #: ‖x_i − Uv_i‖² of every row, after a step with ``residuals``.
     residuals: Array
 
     def begin(
@@ -108,7 +108,7 @@ class Pass(Protocol):
         """U after one step on the current sums."""
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
-        """V after one step; ``residuals`` also asks for those of every row."""
+        """V after one step; ``residuals`` also returns those of every row."""
 
     def error(self, U: Array) -> Number:
         """Σ_i w_i² ‖x_i − Uv_i‖² at the current V."""
@@ -160,7 +160,7 @@ def engine_part(engine: str, module: str) -> ModuleType:
     Parameters
     ----------
     engine : {"torch", "dask"}
-        A folder beside this file.
+        A folder next to this file.
     module : str
         The name of a file in it.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from .numpy.engine import HOST, Engine
 from .protocols import engine_part
 
-#: How an engine is opened for the length of a fit, from the device the user asks for and from what drops
+#: How an engine is opened for the length of a fit, from the requested device and from what drops
 #: the results of a fit that the memory of the engine had no room for.
 Opened = Callable[[str, Callable[[], None]], AbstractContextManager[Engine]]
 

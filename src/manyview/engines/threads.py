@@ -31,7 +31,7 @@ def available_threads(n_jobs: int | None) -> int:
 
 
 def beside(work: Callable[[], Result]) -> Callable[[], Result]:
-    """Start work on a thread of its own; who asks for its result waits for it."""
+    """Start work on another thread; calling the result waits for it."""
     pool = ThreadPoolExecutor(1)
     future = pool.submit(work)
     pool.shutdown(wait=False)

@@ -21,7 +21,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB
 def environment(threads: int | None = None, current_folder: bool = False) -> dict[str, str]:
     """The environment of a child that finds the same packages as this process.
 
-    The current folder is not searched, unless ``current_folder``: what lies beside a user's files must
+    The current folder is not searched, unless ``current_folder``: what lies next to a user's files must
     not be imported.
     """
     entries = [entry or os.getcwd() for entry in sys.path if entry or current_folder]
@@ -84,7 +84,7 @@ def read_apart(
 
     The program is called with the path and its settings (JSON): the kind of file, what is wanted of it,
     and the limits. It prints one line of JSON, ``{"about": …, "sizes": […]}``, then the parts, and ends
-    with 0; or it prints why it cannot and ends with another status. A byte of the answer will take
+    with 0; or it prints why it cannot and ends with another status. A byte of the result will take
     ``weight`` bytes of memory. The process ends with this call, also when that is interrupted.
     """
     packed = path.stat().st_size
@@ -98,7 +98,7 @@ def read_apart(
         "allowed": unpacking_limit(),
         "limits": [limits.ALWAYS, limits.RATIO],
     }
-    # Not the current folder and no script's: what lies beside a file is not imported.
+    # Not the current folder and no script's: what lies next to a file is not imported.
     command = [sys.executable, "-P", str(program), str(path), json.dumps(settings)]
     process = subprocess.Popen(
         command,
@@ -149,7 +149,7 @@ def _answer(process: subprocess.Popen[bytes], packed: int, weight: float) -> byt
 
 
 def _parts(answer: bytearray) -> tuple[Any, list[memoryview]]:
-    """The parts lie in the answer, which is not copied; each begins at a multiple of 64 bytes."""
+    """The parts lie in the result, which is not copied; each begins at a multiple of 64 bytes."""
     at = answer.index(b"\n") + 1
     head, found = json.loads(answer[:at]), []
     for size in head["sizes"]:

@@ -13,9 +13,9 @@ from pathlib import Path
 #: Measurements hardly shrink, a table of counts with 2% of them above zero to a 150th; deflate can
 #: reach a thousandth.
 RATIO, RATIO_BY_ROWS = 250, 1000
-#: So many bytes are unpacked however small the file: they harm nobody.
+#: Bytes that any file may unpack, however small.
 ALWAYS = 2**28
-#: So many harm nobody even where memory is short.
+#: Bytes that are allowed even if memory is short.
 SMALL = 2**24
 GIB = 2**30
 #: What the user allows instead, in GiB.
@@ -50,7 +50,7 @@ def naming(path: Path, what: str, hint: str = "") -> Iterator[None]:
 
 @contextmanager
 def unpacking_up_to(max_unpacked: float | None) -> Iterator[None]:
-    """In here files may take so many GiB unpacked; ``None`` leaves the limit as it is."""
+    """Allow files this many GiB unpacked; ``None`` leaves the limit as it is."""
     if max_unpacked is None:
         yield
         return
@@ -82,9 +82,7 @@ def check_held(wanted: float, packed: float, what: str = "it", so_far: bool = Fa
 
     ``so_far``: it may be much more, which only unpacking would tell.
     """
-    if wanted <= min(
-        SMALL, ALWAYS
-    ):  # thousands of chunks are: nobody need ask how much memory there is
+    if wanted <= min(SMALL, ALWAYS):  # thousands of chunks are: no need to check the memory
         return
     room = room_for(packed)
     if wanted > room:

@@ -34,7 +34,7 @@ def exact_text(text: str) -> str:
 def csv_bytes(
     columns: Sequence[Any], rows: Iterable[Iterable[Any]], digits: int | None = None
 ) -> bytes:
-    """Lines ended by \\n; nothing where a value is None or NaN; numbers of so many digits, or all."""
+    """Lines ended by \\n; nothing where a value is None or NaN; numbers of ``digits`` digits, or all."""
     lines = [_line([_cell(column, None) for column in columns])] if columns else []
     lines += [_line([_cell(value, digits) for value in row]) for row in rows]
     # Names of files, and so of views, may hold bytes that are no text.

@@ -1,6 +1,6 @@
 """What we write to disk: whole or not at all, and never over files of others.
 
-A file is written beside its place and renamed. A folder of results is locked by one process at a time. A
+A file is written next to its place and renamed. A folder of results is locked by one process at a time. A
 hidden manifest lists its files with their checksums: a listed file that has not changed is ours and may be
 replaced. New files take the place of old ones together: they wait in a hidden folder, and a journal says
 what this process, or after a kill the next one, has still to move.
@@ -73,7 +73,7 @@ _TEMPORARY = re.compile(r"\.(.*)\.manyview-[0-9a-f]{16}\.tmp", re.DOTALL)
 
 
 def random_name(stem: str) -> str:
-    """A new hidden name beside a file called ``stem``."""
+    """A new hidden name next to a file called ``stem``."""
     return f".{stem[:KEPT]}.manyview-{secrets.token_hex(8)}.tmp"
 
 
@@ -90,7 +90,7 @@ def left_behind(folder: Path, name: str | None = None) -> list[Path]:
 
 
 def write_whole(path: Path, content: bytes | Callable[[BinaryIO], Any]) -> None:
-    """Write beside and rename: a reader, or a crash, sees the old file or the new one."""
+    """Write next to it and rename: a reader, or a crash, sees the old file or the new one."""
     beside = path.with_name(random_name(path.name))
     try:
         with beside.open("xb") as file:
@@ -402,7 +402,7 @@ def _locked(place: Path, shown: Path) -> Iterator[None]:
         if os.name != "posix":  # open files cannot be removed there
             file.close()
         with suppress(OSError):
-            path.unlink()  # while it is locked, so that nobody has taken it yet
+            path.unlink()  # while it is locked, so that no other process has taken it
         file.close()
 
 

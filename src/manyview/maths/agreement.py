@@ -27,7 +27,7 @@ VECTORS = 3
 RANDOM_PAIRS = 20_000
 #: A contrast this many times its standard error counts by half; chance alone reaches one or two.
 STANDARD_ERRORS = 2.0
-#: Views as redundant as this are told to the user: they repeat each other.
+#: Views as redundant as this give a warning: they repeat each other.
 REPEATED = 0.95
 #: A sample as well supported as this share of all has weight 1.
 FULL_SUPPORT = 0.9
@@ -65,7 +65,7 @@ class Agreement:
 
 
 def in_proportion(k: int, n: int) -> int:
-    """k neighbors, fewer where there are few samples: 20 of 24 others would be everybody."""
+    """k neighbors, fewer where there are few samples: 20 of 24 others would be nearly all."""
     return max(2, min(k, round(k * n / FEW_OBSERVATIONS)))
 
 
@@ -77,7 +77,7 @@ def self_tuned(
     The lists are those of ``rows``, by default all n. ``mass`` is how much each pair counts.
     """
     xp, rows = namespace(d), np.arange(n) if rows is None else rows
-    if 0 in d.shape:  # nobody, or nobody else
+    if 0 in d.shape:  # no rows, or no other rows
         return d
     variance = xp.amax(d, axis=1)
     # Duplicates have σ = 0: a small share of the median keeps their weights finite.

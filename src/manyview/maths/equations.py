@@ -136,7 +136,7 @@ def weights_of_gaps(gaps: Array, p: float, reach: Array | None = None) -> Array:
     """α minimizing Σ α_s^p A_s on the simplex: α_s ∝ A_s^{−1/(p−1)}.
 
     p = 1 puts all weight on the smallest A_s; ties, and several A_s = 0, share it equally. A view whose
-    ``reach`` is below 1 cannot lead: its gap counts as at least the largest of those with reach 1, and
+    ``reach`` is below 1 cannot lead: its gap is treated as at least the largest of those with reach 1, and
     its weight is multiplied by the reach.
     """
     gaps = np.asarray(gaps, dtype=float)
@@ -349,7 +349,7 @@ def weighted_simplex(target: Array, weights: Array) -> Array:
     r, g = target[known], weights[known]
     order = np.argsort(-r)
     r, inverse = r[order], 1 / g[order]
-    # With the first j coordinates active, Σ(r − t)/g = 1 gives t; the last valid j is the answer.
+    # With the first j coordinates active, Σ(r − t)/g = 1 gives t; the last valid j is used.
     t = (np.cumsum(r * inverse) - 1) / np.cumsum(inverse)
     t = t[np.flatnonzero(r > t)[-1]]
     u = np.zeros_like(target)

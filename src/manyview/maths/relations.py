@@ -21,7 +21,7 @@ DENSE_SHARE = 0.1
 def own_links(A: sp.csr_array) -> Array:
     """How much a sample is linked to itself: the mean weight of its links, 0 without any.
 
-    So a sample counts as one of its own neighbors, whatever the unit of the weights.
+    So a sample is one of its own neighbors, whatever the unit of the weights.
     """
     degrees, counts = np.ravel(A.sum(axis=1)), np.diff(A.indptr)
     return np.divide(degrees, counts, out=np.zeros(len(degrees)), where=counts > 0)

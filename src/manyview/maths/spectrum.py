@@ -181,7 +181,7 @@ def _settled(values: Array, gaps: Array, sketch: Sketch) -> bool:
 DENSE_COMPONENT, DENSE_LIMIT = 200, 4000
 #: Above this many vertices eigenvectors come from a block iteration, not from Lanczos.
 BLOCK_ITERATION = 20_000
-#: So many vectors of more vertices than are solved densely are found by a block iteration, too.
+#: This many vectors of more vertices than are solved densely are found by a block iteration, too.
 MANY_VECTORS = 100
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
 PLACING = 3e-3

@@ -30,7 +30,7 @@ TAIL = 6.0
 FAR = 0.9
 #: Why a logarithm is taken.
 COUNTS, HEAVY = "counts", "heavy tails"
-#: The mean of a feature counts as at least this share of its range; a larger b changes little.
+#: The mean of a feature is treated as at least this share of its range; a larger b changes little.
 LEAST_MEAN = 1e-3
 
 
@@ -86,7 +86,7 @@ def why_heavy(rows: Array, quantiles: Array | None = None) -> str:
         return ""
     if are_counts(rows):
         return COUNTS
-    told = (upper > middle) & (middle > low)  # where most values are one value, nobody can tell
+    told = (upper > middle) & (middle > low)  # unknown where most values are one value
     if 2 * told.sum() <= varies.sum():
         return ""
     if np.median((high - middle)[told] / (upper - middle)[told]) <= TAIL:

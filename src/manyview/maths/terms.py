@@ -1,4 +1,4 @@
-"""Terms of the objective that look at the coefficients V alone: value, split gradient, curvature."""
+"""Terms of the objective in the coefficients V alone: value, split gradient, curvature."""
 
 from __future__ import annotations
 

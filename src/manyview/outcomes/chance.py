@@ -43,7 +43,7 @@ def rounds(permutations: int | None, n: int) -> int:
 def permuted_p(observed: float, drawn: Array) -> float:
     """Return (1 + number of draws as large) / (1 + number of draws), Phipson & Smyth (2010).
 
-    A draw that differs from the observed value by rounding only counts as large.
+    A draw that differs from the observed value by rounding only is treated as large.
     """
     reached = int((drawn >= observed - 1e-9 * max(1.0, abs(observed))).sum())
     return (1 + reached) / (1 + len(drawn))
@@ -242,7 +242,7 @@ def _tail(counts: Array, points: Array, drawn: Array, edge: Array) -> Array:
     x = points - mean[:, None]
     variance = n * pi * (1 - pi) * (counts * x * x).sum(axis=1) / (n - 1)
     y = edge - drawn * mean
-    # At the mean the formula is 0/0: a hair beside it.
+    # At the mean the formula is 0/0: step a little away from it.
     y = np.where(np.abs(y) < 0.01 * np.sqrt(variance), 0.01 * np.sqrt(variance), y)
     top = np.cumsum(counts[:, ::-1] if points[-1] > 0 else counts, axis=1)
     top = np.diff(np.minimum(top, drawn[:, None]), axis=1, prepend=0.0)

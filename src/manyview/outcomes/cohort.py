@@ -162,7 +162,7 @@ def predict_cohort(
     labels, sure = placed.labels_, _own(placed.confidence_, placed.labels_)
     if not (labels >= 0).any():
         raise ValueError(
-            "no sample of the cohort has a view that has weight; look at how the files were read, and at "
+            "no sample of the cohort has a view that has weight; check how the files were read, and "
             "zero_rows"
         )
     at_fit = _own(model.confidence_, model.labels_)

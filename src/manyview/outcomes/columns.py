@@ -39,7 +39,7 @@ DATE = re.compile(
     r"|\d{1,2}[- ][A-Za-z]{3}[- ](\d{4}|\d{2})"
 )
 COMMA = re.compile(r"[-+]?\d+,\d+")
-#: Levels with an order everybody knows: tumour stages, TNM, grades, low to high.
+#: Levels with a well-known order: tumour stages, TNM, grades, low to high.
 STAGE = re.compile(r"(?:stage[ _-]?)?(0|iv|i{1,3})([abc]?)(\d?)", re.IGNORECASE)
 TNM = re.compile(r"([TNMG])(\d)([a-d]?)")
 WORDS = ("very low", "low", "intermediate", "medium", "moderate", "high", "very high")
@@ -236,7 +236,7 @@ def _numbers(values: list[Any]) -> tuple[Array, list[Any]]:
 
 
 def _known_order(levels: Sequence[Any]) -> Callable[[Any], tuple[float, str]] | None:
-    """Return the key that orders levels whose order everybody knows, if they are such."""
+    """Return the key that orders levels of a well-known order, if they are such."""
     if not all(isinstance(level, str) for level in levels):
         return None
     if all(level.lower() in WORDS for level in levels):

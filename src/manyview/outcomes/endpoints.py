@@ -52,7 +52,7 @@ _EITHER = re.compile(
 HAPPENED = frozenset(("dead", "deceased", "died", "death", "event", "uncensored", "not censored"))
 NOT_HAPPENED = frozenset(("alive", "living", "censored", "no event"))
 YES, NO = frozenset(("true", "yes")), frozenset(("false", "no"))
-#: Values of a column among which the reader is asked to choose.
+#: Values of a column among which the reader chooses.
 MOST_OFFERED = 6
 
 

@@ -215,8 +215,8 @@ class Followed(NamedTuple):
         if not self.technical:
             return (
                 f"The clusters nearly coincide with the column “{self.column}” (Cramér's V "
-                f"{self.effect:.2f}, where 1 is the same). If it describes the samples, that is what the "
-                f"clusters are. If it is technical, such as a batch, remove its effect. {remedy}"
+                f"{self.effect:.2f}, where 1 is the same). If it describes the samples, the clusters "
+                f"show the same. If it is technical, such as a batch, remove its effect. {remedy}"
             )
         found = (
             f"The clusters follow “{self.column}” (Cramér's V {self.effect:.2f}, where 0 is none and 1 is "
@@ -321,7 +321,7 @@ def enrichment(
         One label per sample; −1, None and NaN are left out.
     clinical : DataFrame (pandas or polars) or dict of columns
         Missing values are left out column by column. Texts such as "NA", "unknown" or
-        "[Not Available]" count as missing.
+        "[Not Available]" are treated as missing.
     ids : sequence, optional
         Ids of the labels. Where labels and table have ids they are matched by them, otherwise by
         position.

@@ -158,7 +158,7 @@ class LogRank(NamedTuple):
     degrees : int
         Groups that have members at risk when an event happens, less one.
     p_value : float
-        From permuted labels; the asymptotic one if no permutation was asked for.
+        From permuted labels; the asymptotic one with ``permutations=0``.
     p_asymptotic : float
         From the χ² distribution. Wrong for small groups.
     permutations : int
@@ -217,7 +217,7 @@ class _Events:
             v = V[:, 0, 0]
             fine = v > 1e-12
             return np.divide(gap[:, 0] ** 2, v, out=np.zeros(len(v)), where=fine)
-        # A group nobody of which is at risk at an event has an empty row: hence no plain inverse.
+        # A group without a member at risk at any event has an empty row: hence no plain inverse.
         inverse = np.linalg.pinv(V, rcond=1e-10, hermitian=True)
         return np.einsum("bi,bij,bj->b", gap, inverse, gap)
 
@@ -243,7 +243,7 @@ def logrank(
         Labels are shuffled so often; 0 gives the asymptotic p-value.
     rng : Generator
     risk : ndarray (n,), optional
-        Hazards by covariates: every member counts as so many at risk (score test of the groups in a Cox
+        Hazards by covariates: every member is weighted by its hazard (score test of the groups in a Cox
         model whose covariates have these hazards).
     """
     codes = np.unique(codes, return_inverse=True)[1]
@@ -274,7 +274,7 @@ EVENTS_PER_COEFFICIENT = 10
 DIVERGED = 50.0
 #: Columns of hazard ratios.
 RATIOS = ("hazard_ratio", "lower", "upper", "wald_p", "proportional_p")
-#: Level at which a hazard ratio that changes over time is told.
+#: Level at which a hazard ratio that changes over time gives a note.
 NOT_PROPORTIONAL = 0.01
 
 
@@ -587,7 +587,7 @@ class Survival:
 
     @property
     def tables(self) -> dict[str, Any]:
-        """Every table by name: clusters, pairs, curves, at_risk and, if asked for, cox."""
+        """Every table by name: clusters, pairs, curves, at_risk and, if requested, cox."""
         tables = {"clusters": self.table, "pairs": self.pair_table, "curves": self.curve_table}
         tables["at_risk"] = self.at_risk()
         return tables if self.ratios is None else tables | {"cox": self.ratios}
@@ -618,7 +618,7 @@ class Survival:
 
 
 def round_times(last: float, about: int = 6) -> Array:
-    """Return about so many round times from 0 to ``last``."""
+    """Return about ``n`` round times from 0 to ``last``."""
     if not last > 0:
         return np.zeros(1)
     rough = last / about

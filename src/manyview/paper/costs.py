@@ -139,7 +139,7 @@ def of_U(n: int, m: int, k: int) -> tuple[int, int, int]:
 
 
 def of_V(n: int, m: int, k: int, edges: int) -> tuple[int, int, int]:
-    """The same of the update of V, with a graph of so many entries, whose row sums are known.
+    """The same of the update of V, with a graph of ``n_edges`` entries, whose row sums are known.
 
     V ∘ [W²XU + a·V*Q + β·AV] / [W²V(UᵀU) + a·VQ² + β·DV]; a dense graph has n² entries.
     """

@@ -1,4 +1,4 @@
-"""The heat map of clusters as oncologists draw it: a block for each view, bars above, keys beside it."""
+"""The heat map of clusters as oncologists draw it: a block for each view, bars above, keys next to it."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def draw_heatmap(
 ) -> None:
     """Blocks of samples sorted by cluster, and bars above; ``sizes`` where not all are drawn.
 
-    Everything stands in the coordinates of ``ax``: inches from the left, lines from the top, so that
+    Coordinates of ``ax`` are inches from the left, lines from the top, so that
     names, rows and keys cannot overlap.
     """
     ax.set_axis_off()
@@ -298,7 +298,7 @@ class _Writer:
 def _flowed(
     keys: list[tuple[str, list[tuple[Any, str]]]], lines: float
 ) -> tuple[list[list[tuple[str, list[tuple[Any, str]]]]], float]:
-    """Keys in columns of at most so many lines, and the lines that the longest needs."""
+    """Keys in columns of limited length, and the lines that the longest needs."""
     columns: list[list[tuple[str, list[tuple[Any, str]]]]] = [[]]
     used, longest = 0.0, lines
     for key in keys:

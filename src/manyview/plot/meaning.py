@@ -23,7 +23,7 @@ from .model import draw_bars
 
 #: Points between two lines of the table of numbers at risk, and above its first.
 LINE, ABOVE = 12, 40
-#: Beyond so many deviations a residual is drawn in the fullest color.
+#: Beyond this many deviations a residual is drawn in the fullest color.
 FULL = 6
 #: Lines of the figure of clinical columns, unless more are significant.
 MOST_LINES = 40

@@ -497,7 +497,7 @@ def top_features(
     color: Any = None,
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Features of a view that stand out in a component, beside their mean in all others (a tick).
+    """Features of a view that stand out in a component, with their mean in all others (a tick).
 
     In RobustWMNMF component k describes cluster k.
 
@@ -551,7 +551,7 @@ def overview(
 ) -> Any:
     """One figure for a first look: the embedded consensus, reliance on the views, view weights.
 
-    For data of images, members of each cluster stand in the place of the reliance.
+    For data of images, members of each cluster replace the reliance.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ SECONDS = 60.0
 IRRELEVANT = ("checkpoint", "callback", "verbose", "n_jobs")
 
 Result = TypeVar("Result")
-#: Files of finished fits that `kept_until_written` is to remove; None where nobody asked to keep them.
+#: Files of finished fits that `kept_until_written` is to remove; None if they are not to be kept.
 FINISHED: ContextVar[list[Path] | None] = ContextVar("finished", default=None)
 
 

@@ -174,7 +174,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
             f"{path.name} is no manyview {kind}, nor any .npz file ({error}); name another file"
         ) from error
     except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
-        # RuntimeError: the archive asks for a password, or its header nests too deep.
+        # RuntimeError: the archive needs a password, or its header nests too deep.
         raise ValueError(f"{damaged} ({error}); {remedy}") from error
     if header.get("sha256") != checksum:
         raise ValueError(

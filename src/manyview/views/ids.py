@@ -72,7 +72,7 @@ def refuse_repeated(keys: Sequence[Any], label: str) -> None:
 
 
 def refuse_lookalikes(keys: Sequence[Sequence[Any]], labels: Sequence[str]) -> None:
-    """One sample written in two ways (1 and "1", "7" and "7.0") would count as two."""
+    """One sample written in two ways (1 and "1", "7" and "7.0") would be treated as two."""
     known: dict[str, tuple[Any, int]] = {}
     for s, listed in enumerate(keys):
         for key in listed:

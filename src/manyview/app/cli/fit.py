@@ -106,7 +106,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
 
 
 def _finished(ask: FitRequest) -> tuple[Estimator, Inputs, list[str], Any] | None:
-    """What is told of the run in the folder, if it is whole and of this request: whoever is killed after
+    """Describe the run in the folder, if it is complete and of this request: a command killed after
     the results are in place can run the same command again."""
     restored(ask.out)
     if not is_whole(ask.out, KIND):
@@ -157,7 +157,7 @@ def _told(
 
 
 def make_model(ask: FitRequest) -> Any:
-    """The estimator asked for; what it does not take is refused before any file is read."""
+    """The requested estimator; refuse unsuitable options before any file is read."""
     ask.check_clinical()
     cluster_names(ask.names)
     robust, communities = ask.method == "robust", ask.clusters == "communities"
@@ -254,7 +254,7 @@ def _check_sparse(model: Estimator, data: ReadViews) -> None:
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
-    """Sizes, weights (beside those that were given what the data would have given), and scores."""
+    """Sizes, weights (set ones next to learned ones), and scores."""
     sizes = Table("cluster", "samples", title=f"{summary['n_samples']} samples")
     for cluster, size in summary["cluster_sizes"].items():
         sizes.add_row(cluster, str(size))

@@ -41,7 +41,7 @@ class NotTheData(ValueError):
 
 @dataclass(eq=False)
 class Given:
-    """What is known beside the views, in the order of the samples; notes say how it was read."""
+    """Clinical data and classes in the order of the samples; notes say how they were read."""
 
     columns: dict[str, list[Any]] | None = None
     time: str | None = None
@@ -77,7 +77,7 @@ def recorded_settings(ask: FitRequest) -> dict[str, Any]:
 
 
 def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) -> Inputs:
-    """Read the views and what is known beside them; ``note`` is told how they were read."""
+    """Read the views, clinical data and classes; report to ``note`` how they were read."""
     data = read_views(
         ask.files,
         missing=ask.missing,
@@ -131,7 +131,7 @@ def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
 
 
 def _check_file(item: Mapping[str, Any]) -> None:
-    """Only what has the checksum of the run is read: a run.json may come from anybody."""
+    """Only what has the checksum of the run is read: a run.json may be forged."""
     file = Path(str(item["path"]).partition(INSIDE)[0])
     if not file.exists():
         where = "" if file.is_absolute() else f" in {Path.cwd()}, where it is looked for"
@@ -147,7 +147,7 @@ def _check_file(item: Mapping[str, Any]) -> None:
 
 
 def known_ids(asked: KnownOptions) -> list[list[str]]:
-    """Columns of the files that are asked for, which may hold ids: they help to read the views."""
+    """Requested columns of the files, which may hold ids: they help to read the views."""
     found = [] if asked.clinical is None else clinical_ids(asked.clinical)
     if asked.labels is not None:
         path, _ = split_column(asked.labels)
@@ -162,7 +162,7 @@ def read_given(
     views: ReadViews | None = None,
     rule: Rule = EXACT,
 ) -> Given:
-    """Read what was asked for; ``views`` (as read) may give classes in file order a meaning."""
+    """Read the requested tables; ``views`` (as read) may give classes in file order a meaning."""
     found = Given()
     if asked.clinical is not None:
         table = read_clinical(asked.clinical, samples, n, rule)

@@ -188,7 +188,7 @@ def _refuse_adjusted(model_file: Path) -> None:
         return
     try:
         adjusted = json.loads(about.read_text(encoding="utf-8")).get("adjusted")
-    except (ValueError, AttributeError):  # somebody else's file of that name
+    except (ValueError, AttributeError):  # another program's file of that name
         return
     if adjusted:
         raise ValueError(

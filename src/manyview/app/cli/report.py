@@ -78,7 +78,7 @@ def _measured(
                 f"{error}. The report is rebuilt from the tables in {folder}; nothing "
                 "is measured again, so it shows stability only if the tables do"
             ]
-        with caught_warnings():  # they were told at the fit, and the page has them
+        with caught_warnings():  # the fit gave them, and the page has them
             page = measured_again(
                 folder,
                 model,

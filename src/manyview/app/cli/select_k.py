@@ -22,7 +22,7 @@ from manyview.wmnmf import WMNMF
 
 from .terminal import Voice, caught_warnings
 
-#: Whose number of clusters, or rank, is asked for.
+#: Method whose number of clusters, or rank, is chosen.
 MODELS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 FILES = ("selection.csv", "selection.json", "selection.png")
 

@@ -59,7 +59,7 @@ def reported(
 ) -> Iterator[None]:
     """Exceptions → one sentence and an exit status: 2 bad input, 1 failure, 130 interrupted.
 
-    A look at ``out`` tells whether anything was written, and one at ``checkpoint`` whether the same
+    ``out`` shows whether anything was written, and ``checkpoint`` whether the same
     command can go on from there; ``resume`` says how to go on after an interruption instead.
     """
     before = _held(out)
@@ -134,7 +134,7 @@ def _held(out: Path | None) -> dict[Path, tuple[int, int]]:
 
 
 def silence(stream: Any) -> None:
-    """Nobody reads it any more: what is still to be said, at the exit too, goes nowhere."""
+    """The reader has closed the pipe: discard further output, at the exit too."""
     try:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
@@ -156,7 +156,7 @@ class Voice:
 
     def __init__(self, quiet: bool, as_json: bool):
         self.as_json = as_json
-        #: Whether anybody wants to see how far things are.
+        #: Whether progress is shown.
         self.speaks = not (quiet or as_json)
         self.people = PatientConsole(stderr=True, quiet=quiet, highlight=False)
         self.console = PatientConsole(quiet=quiet or as_json, highlight=False)

@@ -40,7 +40,7 @@ COUNTS = {
     "skipped": "n_skipped",
     "not applicable": "n_not_applicable",
 }
-#: Asked for where neither a number nor known classes are given, as by the estimators.
+#: The default where neither a number nor known classes are given, as in the estimators.
 DEFAULT_CLUSTERS = 8
 
 
@@ -61,7 +61,7 @@ class Comparison:
         stability: mean adjusted Rand index between runs.
     labels : dict of method name to list of ndarray, the labels of its finished runs
     methods : list of the methods' names, groups and one-sentence descriptions
-    settings : dict, what was asked; "data" is a hash of the views
+    settings : dict, the request; "data" is a hash of the views
     ids : list, the samples' names, or their numbers
     """
 
@@ -199,7 +199,8 @@ def compare(
         As for `RobustWMNMF`: a missing view is a row of NaN, or an id that a DataFrame lacks.
     y : sequence, optional
         Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
-        view by ``y``, as in the paper; these rows are marked ``oracle`` and push nobody's rank down.
+        view by ``y``, as in the paper; these rows are marked ``oracle`` and do not lower the ranks
+        of others.
         Estimators of your own never see ``y``.
     n_clusters : int, optional
         For the methods called by name. ``None``: as many as ``y`` has distinct labels, or 8 without
@@ -446,7 +447,7 @@ def summarize(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
 def mean_ranks(means: Array, oracle: Array) -> Array:
     """Rank of every row among those that are no oracle, averaged over the columns; 1 is best.
 
-    An oracle is told where it would stand, but pushes nobody down: it has seen the answers.
+    An oracle gets the rank it would have, but does not lower others: it has seen the classes.
     """
     ranks = np.full(means.shape, np.nan)
     for i in range(len(means)):

@@ -39,7 +39,7 @@ GROUPS = {
 _PROPOSED = ("WM-NMF", "NMF-W1", "NMF-W2")
 #: Ours, in every set of methods, by the names of their classes.
 _ALWAYS = {"RobustWMNMF": "RobustWMNMF", "WMNMF": "WM-NMF"}
-#: Methods on features as they come: their scores tell of units more than of the method.
+#: Methods on unscaled features: their scores depend on units more than on the method.
 _UNSCALED = ("ConcatK", "ConcatSpectral")
 #: Packages whose version is part of what identifies a run; of all other code the file is.
 _VERSIONED = ("manyview", "numpy", "scipy", "sklearn", "builtins")
@@ -58,7 +58,7 @@ class Method:
     group: str
     description: str
     oracle: bool = False
-    #: A word of warning to show beside the name.
+    #: A word of warning to show next to the name.
     caution: str = ""
 
 
@@ -236,7 +236,7 @@ def _parameters(value: Callable[..., Any], required: bool = False) -> list[str]:
 def _attempt(make: Callable[[int], Any]) -> Any:
     try:
         return make(0)
-    except Exception:  # told by its rows, when it is made for a run
+    except Exception:  # its rows report it when it is made for a run
         return None
 
 

@@ -1,4 +1,4 @@
-"""A comparison to look at: a picture with a dot per run, and a self-contained page with the tables."""
+"""Pages of a comparison: a picture with a dot per run, and a self-contained page with the tables."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Plan:
     methods: Sequence[Method]
     seeds: Sequence[int]
     limits: Limits
-    #: What was asked, for the reader.
+    #: The request, for the reader.
     settings: dict[str, Any]
     #: The samples' names, or their numbers.
     ids: list[Any]
@@ -305,7 +305,7 @@ def takes_none(model: Any) -> bool:
     """Whether an estimator says, by its tags, that it takes no negative numbers."""
     try:
         return bool(get_tags(model).input_tags.positive_only)
-    except Exception:  # somebody's own class, which has none
+    except Exception:  # a user's own class, which has none
         return False
 
 

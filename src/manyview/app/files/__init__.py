@@ -67,7 +67,7 @@ class ReadViews:
     features: dict[str, list[str] | None] = field(default_factory=dict)
     #: For each view its file, its size there and the file's checksum.
     inputs: list[dict[str, Any]] = field(default_factory=list)
-    #: How each file was read: which way round, what its first line is, where its ids are.
+    #: How each file was read: orientation, first line, ids.
     decisions: list[str] = field(default_factory=list)
     #: When two ids are the same sample.
     rule: Rule = EXACT
@@ -394,7 +394,7 @@ def file_checksum(path: str) -> str:
 
 
 def _stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
-    """Whether to read by rows: asked for, of a kind that needs it, or large and of a kind that can."""
+    """Whether to read by rows: requested, of a kind that needs it, or large and of a kind that can."""
     paths = [Path(path.partition(INSIDE)[0]) for _, path in named_files(files)]
     unfit = [path for path in paths if path.suffix.lower() not in STREAMABLE]
     if asked or any(path.suffix.lower() in ONLY_HERE for path in paths):

@@ -19,7 +19,7 @@ from manyview.io.packed import check_archive, check_shape_claim, read_npy
 from .samples import Part
 from .text import split_suffix
 
-#: Arrays so called, one number per sample, are the answer and no view.
+#: Arrays of these names, one number per sample, are classes and no view.
 LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}
 
 

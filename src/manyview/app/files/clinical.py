@@ -45,7 +45,7 @@ class ClinicalTable:
         return self.columns[self.name_of(name, option)]
 
     def name_of(self, name: str, option: str) -> str:
-        """What a column that was asked for is called in the file."""
+        """The name of a requested column in the file."""
         if name in self.columns:
             return name
         alike = [known for known in self.columns if known.lower() == name.lower()]
@@ -142,7 +142,7 @@ def _matched(
     n: int,
     rule: Rule,
 ) -> tuple[int | None, Array, str]:
-    """Which column holds the ids, and for every sample its row (−1: none), and how that was told."""
+    """Which column holds the ids, and for every sample its row (−1: none), and how that was found."""
     n_rows = len(cells[0])
     counted = samples is None or samples == [str(i) for i in range(n)]
     if counted and not (samples and is_id_heading(names[0], distinct=True)):
@@ -154,7 +154,7 @@ def _matched(
         return None, np.arange(n), f"{file}: no ids in the views; rows are matched by position"
     assert samples is not None
     texts = [[text_of(cell) for cell in column] for column in cells]
-    # Samples that are told apart by their types may have a row for their patient.
+    # Samples that are distinguished by their types may have a row for their patient.
     for tried in dict.fromkeys((rule, PATIENT) if rule.match == "tcga" else (rule,)):
         keys = [[tried.key(text) for text in column] for column in texts]
         wanted = [tried.key(sample) for sample in samples]
@@ -174,7 +174,7 @@ def _matched(
 def _repeated(
     file: str, keys: list[Any], known: set[str], cells: list[list[Any]], ids: list[str]
 ) -> int:
-    """How many ids stand in several rows that say the same; rows that differ are refused."""
+    """Number of ids with several equal rows; rows that differ are refused."""
     rows: dict[Any, list[int]] = {}
     for i, key in enumerate(keys):
         rows.setdefault(key, []).append(i)

@@ -23,7 +23,7 @@ from manyview.views.ids import FAR_BETTER, overlaps, tie
 from .samples import Part, gist, is_barcode
 from .text import GCT, split_suffix
 
-#: Above this many files nobody guesses which of them are transposed.
+#: Above this many files it is not guessed which of them are transposed.
 MOST_GUESSED = 10
 #: Rows with symbols of well-known genes from which on they may be genes: how many, and which share.
 FEWEST_GENES, LEAST_GENES = 3, 0.01
@@ -38,7 +38,7 @@ def oriented(
     fitted: Fitted = None,
     known: Iterable[str] = (),
 ) -> tuple[dict[str, Part], list[str]]:
-    """Transpose what was asked, and what the ids say; otherwise rows are samples.
+    """Transpose files as requested and as the ids say; otherwise rows are samples.
 
     ``fitted`` names the features a view must have, if a model knows them; "" is for every view.
     ``known`` are ids of samples from elsewhere: of a table of labels, or of a clinical one.
@@ -238,7 +238,7 @@ NARROW = 6
 
 
 def refuse_answers(parts: dict[str, Part], allowed: Collection[str]) -> None:
-    """The truth among the views would get the highest weight: it agrees with everybody."""
+    """Classes among the views would get the highest weight, because they agree with every view."""
     for view, part in parts.items():
         if view in allowed:
             continue

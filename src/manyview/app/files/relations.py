@@ -25,7 +25,7 @@ OPTIONS: dict[str, type[Relation]] = {
     "kernel": KernelView,
     "distance": DistanceView,
 }
-#: A table of so many columns lists links: from, to, and perhaps a weight.
+#: A table with this many columns lists links: from, to, and perhaps a weight.
 EDGE_COLUMNS = (2, 3)
 
 

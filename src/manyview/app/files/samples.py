@@ -32,10 +32,10 @@ class Part:
     heading: str | None = None
     #: Whether the first line is headings; None where the kind of file leaves no doubt.
     headed: bool | None = None
-    #: Whether somebody has said where the ids are.
+    #: Whether the user named the ids.
     asked: bool = False
     turned: bool = False
-    #: Columns that were left out because somebody named them.
+    #: Columns that the user dropped.
     dropped: list[str] = field(default_factory=list)
     #: The ids as the file spells them, where ``ids`` are those that files were matched by.
     original: list[str] | None = None
@@ -63,7 +63,7 @@ class Part:
 
     @property
     def decision(self) -> str:
-        """How the file was read: which way round, what its first line is, where the ids are."""
+        """How the file was read: orientation, first line, ids."""
         rows, columns = ("columns", "rows") if self.turned else ("rows", "columns")
         n, m = self.matrix.shape
         told = [
@@ -370,7 +370,7 @@ def smallest_rule(
 ) -> Rule:
     """The first rule that brings as many samples together as any; of one family if asked.
 
-    Where barcodes were asked for, samples are called by patient even if their ids agree as written.
+    With barcodes, samples are named by patient even if their ids agree as written.
     """
     if match == "exact":
         return EXACT
@@ -404,7 +404,7 @@ def matched(
     known: Sequence[str] = (),
     tumors: str | None = None,
 ) -> tuple[dict[str, Part], list[str], Rule]:
-    """The parts with one spelling for one sample, as the rule asked for has it.
+    """The parts with one spelling for one sample, by the requested rule.
 
     ``known`` are ids of another table, such as that of the labels, which a rule is to bring together
     with the files, too. Without a word from the user, ids that differ only in how they are written
@@ -442,7 +442,7 @@ def matched(
 
 
 def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
-    """Say which samples stand in the way, where a rule would help but for them."""
+    """Name the samples that prevent a rule from matching."""
     for rule in LOOSE if match == "loose" else TCGA:
         listed = [{rule.key(i): i for i in part.ids or ()} for part in parts.values()]
         if sum(n - 1 for n in Counter(key for keys in listed for key in keys).values()) <= exact:
@@ -483,7 +483,7 @@ def _respelled(
 # --- rows by id -----------------------------------------------------------------------------------
 
 
-#: From so many rows on, a column that counts them is asked about.
+#: From this many rows on, a column that counts them is a question.
 FEWEST_COUNTED = 5
 
 

@@ -349,7 +349,7 @@ def _typed(pandas: Any, path: Path) -> Cells:
 
 
 def _id_place(file: str, cells: Cells, index: str | None) -> int | None:
-    """Which column names the samples: the one asked for, or the first if it is text or says so."""
+    """The column of sample ids: the requested one, or the first if it is text or its name says so."""
     if index == "":
         return None
     frame, header, headed = cells.frame, cells.header, cells.headed

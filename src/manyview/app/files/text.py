@@ -44,7 +44,7 @@ NOTHING = {
 }  # fmt: skip
 #: Headings 0, 1, 2, … are believed from this number of columns on: no sample begins so by chance.
 COUNTED = 5
-#: A line that rises over so many columns may be a scale (wavelengths, masses).
+#: A line that rises over this many columns may be a scale (wavelengths, masses).
 RISING = 6
 
 
@@ -92,7 +92,7 @@ def number(text: str) -> float | None:
 
 
 WORDS = {",": "commas", "\t": "tabs", ";": "semicolons", " ": "spaces", "|": "bars"}
-#: Another separator than the ending promises is believed if so many more of the cells become numbers.
+#: Another separator than that of the file's ending is used if this many more cells become numbers.
 MORE_NUMBERS = 0.3
 #: Marks of lines that speak about a table; a portal's file begins with some.
 REMARKS = ("#", "!", "%")
@@ -495,7 +495,7 @@ def _body(
     pandas: Any, text: Text, encoding: str, dialect: Dialect, names: list[str], n_above: int,
     asked: Asked,
 ) -> Any:  # fmt: skip
-    # Ids are kept as they are: a sample may be called NA. A converter looks at no cell's meaning.
+    # Ids stay text: a sample may be called NA, which a converter leaves alone.
     texts = {j: str for j, name in enumerate(names) if j == 0 or name == asked.index}
     with text.open(encoding) as file:
         for _ in range(dialect.skipped):
@@ -541,7 +541,7 @@ def _tidy(file: str, frame: Any, dialect: Dialect, na: set[str], ids: list[int])
             texts = [cell for cell in frame[j] if isinstance(cell, str)]
             converted += [cell for cell in texts if has_thousands(cell, dialect.decimal)]
             for cell in texts if dialect.decimal == "," else ():
-                # In a table of decimal commas 1.5 is a mistake, and nobody knows whose.
+                # In a table of decimal commas 1.5 is a mistake.
                 if "." in cell and number(cell) is not None and not has_thousands(cell, ","):
                     raise BadFile(
                         f"{file} has decimal commas and also {cell.strip()!r} with a point; write all "

@@ -33,7 +33,7 @@ from .page import clean
 from .run_files import Rows, Run
 
 KINDS = ("svg", "png", "pdf")
-#: Charts that show what is known beside the views; a later comparison draws these anew.
+#: Charts of clinical data and classes; a later comparison draws these again.
 MEANING_CHARTS = ("survival", "hazards", "clinical", "classes", "heatmap", "gene_sets")
 MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "redundancy",
                 "cluster_view_weights", "stability", "consensus")  # fmt: skip

@@ -54,7 +54,7 @@ OPTIONAL = {
     "clinical": "clinical",
     "classes": "classes",
 }
-#: Lines of a card for each view, and clinical values that stand out by so many deviations.
+#: Lines of a card for each view, and deviations from which a clinical value stands out.
 CARD_LINES, CARD_VALUES, STRIKING = 3, 3, 3
 
 

@@ -129,7 +129,7 @@ def table(
     """A table with sortable columns and a button that saves it as ``name``.csv.
 
     ``formats`` maps a column to a format specification (".3f"); the CSV always has the full values.
-    With ``shown`` only so many rows are on the page, in the CSV all of them; ``full`` has the columns
+    With ``shown`` only this many rows are on the page, in the CSV all of them; ``full`` has the columns
     and rows of the CSV where the page shows fewer columns.
     """
     rows = [[_plain(value) for value in row] for row in rows]

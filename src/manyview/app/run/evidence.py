@@ -38,7 +38,7 @@ ENTRIES, FEWEST_ROWS = 2**22, 500
 LARGE = 20_000
 #: Share of the samples in a refit.
 PART = 0.8
-#: Up to so many samples a refit is a whole fit: it is quick, and weights vary between parts.
+#: Up to this many samples a refit is a whole fit: it is quick, and weights vary between parts.
 FITTED_WHOLE = 1000
 #: Refits of parts that compare each view alone, and all but one, with all views.
 PART_RUNS = 5
@@ -69,7 +69,7 @@ class Findings:
     #: The views and the rows that were looked at.
     shown: Views
     rows: Array
-    #: The plain clustering beside the model's; empty where it was left out.
+    #: The simple baseline; empty if it was left out.
     rivals: list[dict[str, Any]]
     stable: Stability | None
     no_stability: str
@@ -143,7 +143,7 @@ def described(model: Estimator, views: Views) -> Array:
     columns = observed_columns(views)
     if columns is None:
         return np.column_stack(quiet_presence(views, model.zero_rows_))
-    # Columns that nobody observed were left out of the fit, and make no row incomplete.
+    # Columns without values were left out of the fit, and make no row incomplete.
     here = np.zeros((views.n_samples, len(views)), dtype=bool)
     part = observed_part(views, columns)
     here[:, kept_views(columns)] = np.column_stack(quiet_presence(part, model.zero_rows_))
@@ -171,7 +171,7 @@ def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
 
 
 def z_scored(views: Views) -> list[Matrix]:
-    """Every feature as a z-score, what is not observed at its mean, features nobody has left out."""
+    """Every feature as a z-score, missing values at its mean, features without values left out."""
     columns = observed_columns(views)
     views = views if columns is None else observed_part(views, columns)
     zs = scaled(views, "standard")
@@ -327,7 +327,7 @@ class OtherViews:
         return self.found[some]
 
     def without(self, model: Any, views: Views, s: int, n_clusters: int) -> Array:
-        """Labels without view ``s``, as `tested_markers` asks for them."""
+        """Labels without view ``s``, as `tested_markers` needs them."""
         return self.on(tuple(t for t in range(len(self.views)) if t != s))[0]
 
     def table(

@@ -1,4 +1,4 @@
-"""Writing the folder of a run: everything beside first, then in place at once; and making parts anew."""
+"""Write the folder of a run: everything next to it first, then in place at once; rewrite parts of it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ORIGINAL = "original_id"
 KIND = "fit"
 PAGE = "report.html"
 TABLES, FILES, SETS = ([f"{name}.csv" for name in names] for names in (OF_FIT, OF_MEANING, OF_SETS))
-#: What shows something that is known beside the views; the heat map has bars of it.
+#: Charts with clinical data; the heat map has bars of it.
 FRESH_WITH_OUTCOMES = {*FILES, "run.json", PAGE, *chart_files(MEANING_CHARTS)}
 #: What the data say anew; tables of outcomes, the choice of the number and the model stay.
 FRESH_WITH_REPORT = {*TABLES, "run.json", PAGE}
@@ -165,7 +165,7 @@ def write_run(
 
 
 class NewFiles:
-    """The files of a run that are made anew, in a folder beside those in place."""
+    """The files of a run that are rewritten, in a folder next to those in place."""
 
     def __init__(
         self, folder: Path, originals: Mapping[str, str], tell: Callable[[str], Any] = str

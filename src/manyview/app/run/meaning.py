@@ -48,7 +48,7 @@ TITLES = {
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What is known of the samples beside the views, one entry per sample.
+    """Clinical data and classes of the samples, one entry per sample.
 
     ``happened`` is the value of ``event`` that means the event, where it was said. ``adjusted`` names
     the columns that were regressed out of the views.
@@ -225,7 +225,7 @@ def _add_survival(found: Meaning, labels: list[int], known: Known) -> None:
             "cox": _adjusted(result.cox),
         }
 
-    # Hazard ratios need lifelines: without it there are none, unless they were asked for.
+    # Hazard ratios need lifelines: without it there are none, unless they were requested.
     wanted = bool(known.covariates) or find_spec("lifelines") is not None
     covariates = {n: known.clinical[n] for n in known.covariates} if wanted else None
     found.attempt("survival", lambda: known.survival(labels, None, covariates), described)

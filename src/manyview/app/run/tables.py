@@ -18,7 +18,7 @@ from .evidence import Findings, drawn, feature_names, shares_measurements
 from .features import heatmap, leading_features
 from .record import component_files
 
-#: Samples drawn in the embedding: t-SNE of more takes minutes, and nobody can see them.
+#: Samples drawn in the embedding: t-SNE of more takes minutes, and dots overlap.
 DRAWN = 5000
 #: Samples whose pairs are counted over the refits.
 PAIRED = 200

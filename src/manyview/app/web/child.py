@@ -27,7 +27,7 @@ from manyview.outcomes.endpoints import recognize, split_event
 
 from .answers import Word, choices, request, shown
 
-#: Columns of the clinical table whose effect may be removed, beside those that look technical.
+#: Columns of the clinical table whose effect may be removed, in addition to those that look technical.
 MOST_OFFERED = 30
 #: Columns among which time, event and classes are chosen.
 MOST_COLUMNS = 500

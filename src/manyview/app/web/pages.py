@@ -81,7 +81,7 @@ def meaning(name: str, value: str) -> str:
 def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
     """Start something new, or go on with something old."""
     for run in runs:
-        name = run["name"]  # the time when it was begun, unless somebody else has named it
+        name = run["name"]  # its start time, unless another program named it
         run["when"] = f"{name[:4]}-{name[4:6]}-{name[6:8]}, {name[9:11]}:{name[11:13]}"
         run["told"] = STATES.get(run["state"], run["state"])
         tables = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"

@@ -340,7 +340,7 @@ class Runs:
             self.cancel(name)
 
     def state(self, name: str) -> dict[str, Any]:
-        """How far a run is; one whose server ended is told to be lost."""
+        """The progress of a run; one whose server ended is reported as lost."""
         with self._lock:
             about = self.read(name)
             if about["state"] == "running" and name not in self._running:

@@ -55,7 +55,7 @@ HERE = "127.0.0.1"
 FORM_BYTES = 16_384
 ASSETS = {"app.css": "text/css", "app.js": "text/javascript", "icon.svg": "image/svg+xml"}
 MADE: dict[str, Callable[[], Any]] = {"cohort": make_cohort, "nutrimouse": load_nutrimouse}
-#: Nothing from elsewhere, no inline script or style, no form to elsewhere, in nobody's frame.
+#: Nothing from elsewhere, no inline script or style, no form to elsewhere, in no other frame.
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
     "'self'; frame-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
@@ -66,7 +66,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
-#: The report runs its own scripts, in an origin of nobody.
+#: The report runs its own scripts, in an opaque origin.
 REPORT = {
     "content-security-policy": "sandbox allow-scripts allow-downloads; frame-ancestors 'self'; "
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:",

@@ -18,7 +18,7 @@ from typing import Any
 
 #: Seconds without any worker after which a fit gives up.
 PATIENCE = 30.0
-#: Seconds between two looks at whether there still are workers.
+#: Seconds between two checks for workers.
 BEAT = 2.0
 
 
@@ -221,7 +221,7 @@ def wait_for(client: Any, future: Any) -> Any:
 
 
 def _local_cluster(package: Any) -> Any:
-    """One process per core of this machine, which nobody else can reach."""
+    """One process per core of this machine, not reachable from elsewhere."""
     import dask
 
     # A worker with nothing to do would take blocks from another, and carry them over.

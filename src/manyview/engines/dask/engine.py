@@ -66,7 +66,7 @@ class DaskEngine(Engine):
         return DaskView.of(self.cluster, rows) if isinstance(rows, UnitRows) else rows
 
 
-#: An iteration has a task for every pair of blocks. So many blocks are enough for a view of less than
+#: An iteration has a task for every pair of blocks. This many blocks are enough for a view of less than
 #: `LARGE` bytes, and so many for one of more: by its size alone, so that sums over blocks have the
 #: same bits for any number of workers.
 FEW, MANY, LARGE = 16, 64, 2**32
@@ -114,7 +114,7 @@ def _dask_rows(X: Any) -> DaskMatrix | None:
 class DaskView:
     """A scaled view whose blocks of rows are futures on the workers of a cluster."""
 
-    on_disk = True  # not to be asked for as a whole
+    on_disk = True  # not read as a whole
 
     def __init__(self, cluster: Cluster, blocks: list[Any], rows: list[slice], like: Any):
         """``like`` has the view's shape and dtype."""
@@ -222,7 +222,7 @@ def most_blocks(like: Any) -> int:
 
 
 def cut(source: Any) -> list[slice]:
-    """Blocks of rows that nobody has cut yet."""
+    """Blocks of rows that are not cut yet."""
     n = source.shape[0]
     return list(blocks(slice(0, n), max(CHUNK_ROWS, -(-n // most_blocks(source)))))
 
@@ -277,7 +277,7 @@ def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple
     return lists_in_block(held.X, queries.X, k, first, first if same else None)
 
 
-#: After so many iterations V passes through the driver: a lost worker costs no more than these again.
+#: After this many iterations V passes through the driver: a lost worker costs no more than these again.
 ANCHOR = 50
 
 

@@ -29,7 +29,7 @@ def is_lazy(item: Any) -> bool:
 
 
 class DaskMatrix:
-    """A dask array cut by rows: its shape and precision, work on its blocks, and rows when asked for."""
+    """A dask array cut by rows: its shape and precision, work on its blocks, and rows on request."""
 
     on_disk, keep = True, False
 
@@ -134,7 +134,7 @@ class DaskMatrix:
         return self.take(np.arange(start, stop))
 
     def take(self, rows: Array) -> Matrix:
-        """Some rows in the order asked for, in this process."""
+        """The requested rows in their order, in this process."""
         if not self.pieces:  # no rows at all
             return np.empty(self.shape, dtype=self.dtype)
         order = np.argsort(rows, kind="stable")
@@ -195,7 +195,7 @@ def computed(tasks: list[Any]) -> list[Any]:
 def _from_frame(frame: Any) -> tuple[Any, Array | None]:
     """A data frame as an array whose blocks have known lengths, and the ids in its index.
 
-    A frame read in parts may count from 0 in every part: that names nobody.
+    A frame read in parts may count from 0 in every part, so its index has no ids.
     """
     parts = computed(frame.index.to_delayed())
     array = frame.to_dask_array(lengths=[len(part) for part in parts])

@@ -195,7 +195,7 @@ KINDS: dict[str, tuple[str, str, Callable[..., Found]]] = {
 
 
 def answer(path: str, settings: dict[str, Any]) -> Iterator[Any]:
-    """The pieces of the answer; what may be said of a damaged file is a BadFile."""
+    """The pieces of the result; a damaged file raises BadFile."""
     package, extra, read = KINDS[settings["kind"]]
     try:
         module = __import__(package)

@@ -31,7 +31,7 @@ class Unreadable(OSError, ValueError):
 
 @storable
 class DiskMatrix:
-    """One view in a file: its shape and precision, and rows when asked for.
+    """One view in a file: its shape and precision, and rows on request.
 
     ``path`` may end in "::name" for an array inside the file. A model keeps the path, not the rows.
     """
@@ -63,7 +63,7 @@ class DiskMatrix:
             new.path = os.path.abspath(str(array.filename))
             new.layout = (array.offset, array.dtype.str, array.shape)
             if array.mode == "r+":
-                array.flush()  # what was written before counts as no change of the file
+                array.flush()  # earlier writes are not a change of the file
             found = new._open()
             new._check_map(array, found)
         else:
@@ -116,7 +116,7 @@ class DiskMatrix:
         return self._opened
 
     def stay(self) -> DiskMatrix:
-        """Read rows from the file also where all of them have been read to look at it."""
+        """Read rows from the file even if all of them were read to check it."""
         if not self.keep and hasattr(self, "_opened") and isinstance(self._opened.rows, Held):
             del self._opened
         self.keep = True
@@ -217,7 +217,7 @@ class DiskMatrix:
         )
 
     def take(self, rows: Array) -> Matrix:
-        """Some rows, in the order asked for; the file is read once, in its own order."""
+        """The requested rows in their order; the file is read once, in its own order."""
         order = np.argsort(rows, kind="stable")
         ordered, size = np.asarray(rows)[order], self._slabs().size
         edges = np.flatnonzero(np.diff(ordered // size)) + 1

@@ -267,7 +267,7 @@ def _names(file: Any, table: str) -> Array | None:
 
 
 def _texts(array: Any) -> Array:
-    """Of HDF5, texts are bytes unless asked for otherwise."""
+    """HDF5 returns texts as bytes by default."""
     if hasattr(array, "asstr"):
         array = array.asstr()
     return np.array(array[:], dtype=object)

@@ -10,7 +10,7 @@ ID_WORDS = re.compile(
     r"(sample|patient|subject|participant|donor|individual|case|cell|mouse|animal|observation)s?"
     r"([\W_]?(names?|no|nr|num|number|codes?|barcodes?))?|barcodes?|names?|obs|pid|eid|mrn|sid"
 )
-#: Headings of a column that names features: its rows are no samples, unless somebody says so.
+#: Headings of a column that names features: its rows are features by default.
 FEATURE_WORDS = re.compile(
     r"(.*[\W_])?(genes?|probes?|probe[\W_]?sets?|features?|variables?|transcripts?|proteins?|peptides?"
     r"|metabolites?|cpgs?|snps?|mirnas?|loci|locus|ensembl|entrez|hugo|hgnc)"
@@ -35,7 +35,7 @@ SAMPLE_WORDS = re.compile(
     r"([\W_]?(ids?|names?|no|nr|num|number|codes?|barcodes?))?|barcodes?"
     r"|obs|pid|eid|mrn|sid"
 )
-#: Columns that portals put beside the genes' names.
+#: Columns that portals add to the names of genes.
 NOTES_ON_FEATURES = re.compile(
     r"descriptions?|chr|chrom|chromosome|start|end|strand|cytoband|biotype|length|annotations?"
 )

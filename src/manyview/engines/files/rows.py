@@ -44,7 +44,7 @@ class Plain(RowFile):
     """Numbers row by row from some byte on: an .npy file, or what a numpy.memmap maps.
 
     Opened anew for every read: threads need no lock, and nothing is mapped, since touching a mapped
-    file that has shrunk kills the process. The system is told to fetch as many rows again meanwhile.
+    file that has shrunk kills the process. Meanwhile the system fetches the next rows.
     """
 
     direct = True

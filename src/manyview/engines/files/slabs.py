@@ -57,7 +57,7 @@ class Slabs:
 
 
 class Store:
-    """Slabs asked for lately, of all views together, up to `HELD` bytes."""
+    """Recently used slabs of all views together, up to `HELD` bytes."""
 
     def __init__(self) -> None:
         self.lock, self.process = Lock(), os.getpid()

@@ -36,7 +36,7 @@ RIDGE = 1.0
 ROUNDS, STEPS = 5, 3
 #: Fewest rows that tell the shift of a batch.
 FEWEST = 30
-#: Centers of two batches are next to each other up to so many times the usual squared distance of centers
+#: Centers of two batches are next to each other up to this many times the usual squared distance of centers
 #: of one batch: effects differ from type to type. With 1, two large types that one batch each lacks were
 #: matched in 5 of 12 synthetic sets with such effects, with 4 and with 8 in none.
 NEXT_TO = 4.0

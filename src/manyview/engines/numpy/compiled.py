@@ -36,7 +36,7 @@ def compiled() -> Any:
 
 
 def import_numba() -> None:
-    """Import numba without the settings file of the current folder, which may come with somebody's tables.
+    """Import numba without the settings file of the current folder, which may come with downloaded tables.
 
     It could name a folder of code to load. Numba would read it now and at each compilation; without the
     package yaml it cannot.
@@ -67,9 +67,9 @@ def import_numba() -> None:
 def keeps_code(function: Callable[[], None]) -> bool:
     """Whether numba can keep compiled code of the module of ``function``.
 
-    Numba keeps it beside the package or in the user's home. Where it can write neither, as in
+    Numba keeps it next to the package or in the user's home. Where it can write neither, as in
     containers and on nodes of clusters, this process and those it starts share a temporary folder that
-    nobody else can write to.
+    only the user can write to.
     """
     from numba import config, njit
 
@@ -91,7 +91,7 @@ def keeps_code(function: Callable[[], None]) -> bool:
         config.reload_config()
     failed = f"not in {SETTING} ({chosen!r}), " if chosen else ""
     warn_user(
-        f"numba cannot keep compiled code, {failed}not beside the package and not in the home folder; "
+        f"numba cannot keep compiled code, {failed}not next to the package and not in the home folder; "
         f"every run compiles again. Set {SETTING} to a folder that only you can write to choose the place"
     )
     return bool(folder) and accepted()

@@ -45,7 +45,7 @@ def feature_moments(
 ) -> tuple[Array, Array, Array]:
     """Per feature: mean square, mean and number of the observed values of present rows.
 
-    In double precision; rows count as often as ``mass`` says.
+    In double precision; rows are weighted by ``mass``.
     """
     xp = namespace(Z)
     if mass is not None:
@@ -104,9 +104,9 @@ def squared_norms(Z: Matrix) -> Array:
 #: Most products of the rows of a sparse view, or of one with few features, that are kept.
 FEW_PRODUCTS = 2**24
 #: Entries of long rows that are multiplied together.
-CENTerED = 2**20
+CENTERED = 2**20
 #: Sparse views with a larger share of nonzeros are written out: where compiled loops make products of
-#: all rows, of up to so many entries, and any others.
+#: all rows, of limited size, and any others.
 WITH_PRODUCTS, HARDLY_SPARSE, SMALL, FULL = 0.06, 0.03, 2**25, 0.25
 
 
@@ -161,7 +161,7 @@ def products_of(Z: Matrix, codes: Array) -> Products:
     n = Z.shape[0] if first is None else len(first)
     mean, table = Z.mean(axis=0), np.zeros((), dtype=Z.dtype)
     # Of long rows some columns at a time: no second array of the size of the view.
-    for part in blocks(slice(0, Z.shape[1]), max(n, CENTerED // n)):
+    for part in blocks(slice(0, Z.shape[1]), max(n, CENTERED // n)):
         centered = Z[:, part] if first is None else Z[first, part]
         centered = centered - mean[part]
         table = table + centered @ centered.T
@@ -197,13 +197,14 @@ def written_out(Z: Matrix) -> Matrix:
     return Z.toarray() if Z.nnz > dense * entries else Z
 
 
-#: Sparse views of more rows, of so many rows per feature and of at least this share of nonzeros, such as
-#: genes of cells, are compared along leading directions, found from so many rows. Of texts, with few words
-#: in a row, the directions of small groups drown in noise: 100 topics were lost, which all features tell.
+#: Sparse views of more rows, of this many rows per feature and of at least this share of nonzeros, such as
+#: genes of cells, are compared along leading directions, found from this many rows. In texts, with few
+#: words in a row, the directions of small groups drown in noise: 100 topics were lost, which all features
+#: show.
 MANY_SPARSE, ROWS_PER_FEATURE, TELLING, DIRECTION_ROWS = 2**12, 4, 0.06, 2**14
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
-#: A distance from products is as good as measured if equal distances are so many times farther apart
+#: A distance from products is as good as measured if equal distances are this many times farther apart
 #: than its rounding error.
 CERTAIN = 10
 
@@ -221,9 +222,9 @@ class Geometry:
     batch: Array | None = None
     #: Whether unseen rows may have unobserved entries.
     takes_holes = True
-    #: z_i·z_j of all rows, once asked for, of a view that is no smaller than they are.
+    #: z_i·z_j of all rows, computed on first use, of a view that is no smaller than they are.
     _products: Products | None = None
-    #: `codes`, once asked for.
+    #: `codes`, computed on first use.
     _codes: Array | None = None
 
     def __init__(
@@ -471,7 +472,7 @@ class Geometry:
         return new
 
     def distinct(self, first: Array, mass: Array | None) -> Geometry:
-        """The same view of some of the rows, each of which counts as often as ``mass`` says."""
+        """The same view of some of the rows, weighted by ``mass``."""
         new = copy(self)
         new.mass, new.Z, new.sq = mass, self.Z[first], self.sq[first]
         new.observed = None if self.observed is None else self.observed[first]

@@ -52,7 +52,7 @@ def _ask_for(context: Any, array: Any, row: Any, column: Any) -> Any:
     return types.void(array, types.intp, types.intp), generate
 
 
-#: Without a compiler (NUMBA_DISABLE_JIT) nothing can be asked for.
+#: Without a compiler (NUMBA_DISABLE_JIT) there is no prefetch.
 ask_for: Any = (lambda array, row, column: None) if config.DISABLE_JIT else _ask_for  # type: ignore[attr-defined]
 
 
@@ -127,9 +127,9 @@ def hals_columns(columns, P, G, floor):
                 columns[k, j] = max(y[j] - threshold, 0.0)
 
 
-#: From so many components on most coefficients of a row are 0 and stay so: what does not change is skipped.
+#: From this many components on most coefficients of a row are 0 and stay so: these are skipped.
 MANY = 100
-#: Products with coefficients of which at most one in so many is not 0 take less time without the others.
+#: Products with coefficients of which at most one in ``SPARSE`` is not 0 take less time without the others.
 SPARSE = 8
 
 
@@ -354,7 +354,7 @@ def sparse_rows_pass(
                     P[j, k] += x * WV[i, k]
 
 
-#: Neighbors lie anywhere in V: their rows are asked for so many edges ahead.
+#: Neighbors lie anywhere in V: their rows are prefetched this many edges ahead.
 EDGES_AHEAD = 16
 
 
@@ -402,7 +402,7 @@ def graph_step(graph, now, before, p, q, r, start, stop, out):
 
 # --- distances and codes of rows -----------------------------------------------------------------
 
-#: Rows lie anywhere: they are asked for so many pairs ahead, in lines of memory of so many bytes.
+#: Rows lie anywhere: they are prefetched this many pairs ahead, in lines of memory of this many bytes.
 PAIRS_AHEAD, LINE = 8, 64
 #: Features of long rows that are looked at together when pairs are measured.
 COLUMNS = 1024

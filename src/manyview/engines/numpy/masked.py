@@ -66,7 +66,7 @@ def mean_error(X: Any, residuals: Array) -> float:
 def expected_residuals(X: Any, residuals: Array, typical: float | None = None) -> Array:
     """The residuals of whole rows: an unobserved entry counts like an observed one on average.
 
-    Left out, it would count as reconstructed without error, and the view that hardly has a row would
+    Left out, it would be treated as reconstructed without error, and the view that hardly has a row would
     explain it best. ``typical`` is the error of an entry on average, by default that of these rows.
     """
     if not isinstance(X, MaskedView):
@@ -104,7 +104,7 @@ class MaskedView:
     either: it could be followed there at no cost.
     """
 
-    #: Steps on U look at the entries anew: no sums over rows are kept.
+    #: Steps on U use the entries each time: no sums over rows are stored.
     sums = None
 
     def __init__(self, X: Array, least: int = 1):

@@ -56,14 +56,15 @@ if TYPE_CHECKING:
 # unobserved, a row that has the share f of them has z/f and ‖z‖²/f in place of z and ‖z‖²: that is d_ij, if
 # what is observed in one row has nothing to do with what is in the other.
 #
-# Where rows are too many to look at all pairs, they are cut into cells, and a row looks into those with the
-# smallest mean products. How many, a sample of rows tells whose neighbors are known: as many as hold nearly
-# all of these. Rows are searched in chunks that N alone decides, so that lists are the same for any number
+# If there are too many rows to compare all pairs, they are cut into cells, and a row is compared with
+# the cells of smallest mean products. Their number comes from a sample of rows whose neighbors are known:
+# as many cells as hold nearly all of these.
+# Rows are searched in chunks that N alone decides, so that lists are the same for any number
 # of threads.
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.
 SPARSE_COST = 32
-#: Columns that are put in another order together: a line of memory holds so many.
+#: Columns that are reordered together: as many as a line of memory holds.
 COLUMNS = 16
 
 
@@ -246,18 +247,18 @@ def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
     chosen: Any = slice(None) if every else rows  # all rows are not copied
     parts = []
     for a, view in zip(alpha, views, strict=True):
-        if a > 0:  # also one that tells nobody apart: all are at 1 there
+        if a > 0:  # also a constant one: all are at 1 there
             observed = None if view.observed is None else view.observed[chosen]
             Z = view.Z if every else view.Z[rows]
             parts.append(Part(float(a), Z, view.root_mu[chosen], view.comparable[chosen], observed))
     return parts
 
 
-#: Rows that ask at a time: all others, and those in cells, where each asks for some.
+#: Query rows per block: exhaustive search; cell search.
 ASKING, ASKING_CELLS = 2048, 4096
 #: Rows they are compared with at a time.
 ASKED = 4096
-#: Of dense rows so many of these at a time: products stay in the processor's cache.
+#: Blocks of dense rows: products stay in the processor's cache.
 TILE = 512
 #: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
 CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
@@ -280,7 +281,7 @@ class Sample(NamedTuple):
     enough: float = ENOUGH
 
     def reached(self, d: Array, share: float) -> float:
-        """The share of the places in these rows' lists that somebody as near has."""
+        """recall@k of these rows' lists, counting ties."""
         return float((d[self.rows] <= self.last[:, None] * (1 + share)).mean())
 
     def wide(self, lists: Array) -> int:
@@ -521,7 +522,7 @@ def smallest(d: Array, k: int, own: int | None) -> tuple[Array, Array]:
     kernels = compiled()
     if kernels is not None and d.shape[1] > FEW:
         columns, values = np.empty((len(d), k), dtype=np.int64), np.empty((len(d), k))
-        first = -len(d) if own is None else own  # nobody has a negative column
+        first = -len(d) if own is None else own  # no column is negative
         kernels.smallest_rows(d, k, first, columns, values)
         return columns, values
     if own is not None:
@@ -598,7 +599,7 @@ CHECKED_ROWS, RECALL = 200, 0.9
 WIDE, WIDEST = 2, 4
 #: Long rows are searched by some of their directions if these hold enough neighbors of a sample.
 MORE_DIRECTIONS = (DIRECTIONS, 2 * DIRECTIONS, 4 * DIRECTIONS)
-#: With at most so many features a tree finds exact neighbors quickly, however many rows there are.
+#: With at most this many features a tree finds exact neighbors quickly, however many rows there are.
 TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
 READ_QUERIES = 2**22
@@ -829,7 +830,7 @@ def take_rows(X: Any, rows: Array) -> Matrix:
 
 #: Candidates by products beyond the neighbors wanted, when all pairs are looked at.
 EXTRA_CANDIDATES = 8
-#: Rows that answer at a time when a sample of rows looks at all, and entries of long ones.
+#: Rows per block when a sample of rows is compared with all, and entries of long ones.
 ANSWERING, ENTRIES = 2**14, 2**22
 #: Entries of a temporary block of distances, and fewest rows of it.
 BLOCK, FEWEST = 2**19, 64
@@ -905,10 +906,10 @@ def sample_lists(
 def all_pairs(
     views: list[Geometry], alpha: Array, rows: Array, k: int, known: Array, threads: Threads | None
 ) -> tuple[Array, Array]:
-    """The k nearest of ``rows`` for each of them under Σ α_s d^s; of no matter whom where ``known``.
+    """The k nearest of ``rows`` for each of them under Σ α_s d^s; with or without them where ``known``.
 
     Products in single precision tell which rows may be among them. Where these are too many, distances
-    from products in the precision of the views are looked at, as they are where nothing else is at hand.
+    from products in the precision of the views are used, as they are without others.
     """
     n, threads = len(rows), threads or Threads(1)
     indices, d = np.empty((n, k), dtype=np.int64), np.empty((n, k))

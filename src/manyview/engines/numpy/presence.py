@@ -143,7 +143,7 @@ def check_finite(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
 
 
 class Words(NamedTuple):
-    """What is said of a view that has nobody, and of samples that it lacks."""
+    """Words for a view without samples, and for samples that it lacks."""
 
     nobody: str
     lacking: str

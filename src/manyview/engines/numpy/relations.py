@@ -280,7 +280,7 @@ class GraphView(Relation):
         return A
 
     def as_features(self) -> Matrix:
-        """Whom every sample is linked to, itself included, hubs discounted.
+        """Links of every sample, itself included, hubs discounted.
 
         Returns
         -------

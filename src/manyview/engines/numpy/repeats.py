@@ -114,7 +114,7 @@ class Crowds:
     near: Array
     #: How much mass a listed neighbor stands for.
     stands_for: Array
-    #: Rows behind the first k + 1 of their crowd. Nobody lists them: those before them are as near.
+    #: Rows behind the first k + 1 of their crowd. No list has them: those before them are as near.
     behind: Array
 
 

@@ -127,7 +127,7 @@ class Rows:
         return np.ascontiguousarray(self._update_U(U, self.sums, a), dtype=U.dtype)
 
     def step_V(self, U: Array, V: Array, a: float, beta: float, residuals: bool = False) -> Array:
-        """V after one step; ``residuals`` also asks for those of every row."""
+        """V after one step; ``residuals`` also returns those of every row."""
         # A model may be coarser than the rows, and its arrays may lie column by column.
         U, V = (np.ascontiguousarray(part, dtype=self.dtype) for part in (U, V))
         H, q, K, kind = U.T @ U, U.sum(axis=0), V.shape[1], self.dtype.type
@@ -223,7 +223,7 @@ class Rows:
         return np.concatenate([r for chunk in self.threads.map(work, len(V)) for r in chunk])
 
     def _buffer(self, name: str, like: Array) -> Array:
-        """An array kept from one iteration to the next."""
+        """An array reused from one iteration to the next."""
         if name not in self._buffers or self._buffers[name].shape != like.shape:
             self._buffers[name] = np.empty(like.shape, dtype=self.dtype)
         return self._buffers[name]

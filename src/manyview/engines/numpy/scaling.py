@@ -79,7 +79,7 @@ class RootScaling(Scaling):
         return unit_rows(namespace(X).sign(X) * abs(X) ** 0.5)
 
     def undo(self, Z: Array) -> Array:
-        """Counts as shares of their row."""
+        """Counts divided by the sum of their row."""
         return np.sign(Z) * Z * Z
 
 
@@ -95,12 +95,12 @@ class RobustScaling(Scaling):
     low: Array
     gain: Array
     bend: Array | None = None
-    #: Why it was bent though nobody asked for it: counts, or heavy tails.
+    #: Why "auto" log-transformed it: counts, or heavy tails.
     because: str = ""
 
     @classmethod
     def fit(cls, rows: Matrix, name: str, kind: str = "auto") -> RobustScaling:
-        """``kind``: "log" or "quantile"; "auto" looks at the tails."""
+        """``kind``: "log" or "quantile"; "auto" checks the tails."""
         low, high, quantiles = _percentiles(rows)
         if sp.issparse(rows) and (low < 0).any():
             raise ValueError(
@@ -266,7 +266,7 @@ def is_embedding(X: Matrix, present: Array, name: str) -> bool:
 class EmbeddingScaling(Scaling):
     """Coordinates of an embedding → rows of unit length from the middle, randomly rotated.
 
-    No column is stretched, so that later components count as little as they vary. Length says how
+    No column is stretched, so later components weigh as little as they vary. Length says how
     extreme a row is, in cells mostly its depth. Any half of the rotated columns sees the same structure.
     """
 

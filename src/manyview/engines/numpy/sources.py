@@ -111,7 +111,7 @@ class RowSource:
     shape: tuple[int, int]
     dtype: np.dtype
     sparse = False
-    #: Rows are not asked for all at once, however few there are.
+    #: Rows are never read all at once.
     on_disk, keep = True, True
     ndim = 2
     #: The name of the view, for messages.
@@ -132,7 +132,7 @@ class RowSource:
         raise NotImplementedError(f"{type(self).__name__} must define read(rows)")
 
     def take(self, rows: Array) -> Matrix:
-        """Some rows in the order asked for; the source is read once, in its own order.
+        """The requested rows in their order; the source is read once, in its own order.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ def whole(X: Any) -> Matrix:
 
 
 def is_streamed(X: Any) -> bool:
-    """Whether the rows stay in a file, so that they must never be asked for all at once."""
+    """Whether the rows stay in a file, so that they are never read all at once."""
     return bool(getattr(X, "on_disk", False))
 
 

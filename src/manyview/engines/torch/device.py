@@ -31,7 +31,7 @@ def torch_or_sentence() -> Any:
 
 
 def choose(device: str, n_entries: int) -> Any:
-    """The torch device for views of so many entries; "auto" takes a GPU where it pays."""
+    """The torch device for views of this many entries; "auto" takes a GPU where it pays."""
     torch = check(device)
     if device == "auto":
         there = torch.cuda.is_available()
@@ -58,7 +58,7 @@ def check(device: str) -> Any:
 
 
 def precision(device: Any, asked: Any, otherwise: np.dtype) -> np.dtype:
-    """float32 on a GPU unless float64 is asked for; elsewhere what NumPy would use."""
+    """float32 on a GPU unless float64 is requested; elsewhere what NumPy would use."""
     return np.dtype(np.float32) if device.type == "cuda" and asked is None else otherwise
 
 

@@ -116,9 +116,9 @@ def refuse_streamed(views: Views) -> None:
 
 
 class HostView:
-    """A view in the host's memory; the rows asked for come to the device."""
+    """A view in the host's memory; requested rows come to the device."""
 
-    on_disk = True  # like a file: its rows are never asked for all at once
+    on_disk = True  # like a file: its rows are never read all at once
     sparse = False
     #: Entries of a sample of rows: they are in memory, so it can be large.
     sample = 2**28

@@ -1,4 +1,4 @@
-"""k-means on a device: many starts at once, the answer looked at now and then."""
+"""k-means on a device: many starts at once, convergence checked now and then."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _lloyd(
         moved = torch.where(sizes > 0, means, _far_rows(X, nearest + norms, sizes[:, :, 0] == 0))
         shift = ((moved - centers) ** 2).sum((1, 2)).amax()
         centers = moved
-        # Looked at now and then only: the answer has to come from the device.
+        # Checked now and then only: the value has to come from the device.
         if done % 8 == 7 and float(shift) <= 1e-4 * spread:
             break
     return centers, (_squared(X, centers).amin(2) + norms).double().sum(1)

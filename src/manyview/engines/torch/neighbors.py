@@ -257,7 +257,7 @@ def row_lengths(X: torch.Tensor | TorchView) -> torch.Tensor:
 def _smallest(d: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Values and columns of the k smallest entries per row.
 
-    Of many columns, only the k groups with the smallest members can hold them: one look at
+    Of many columns, only the k groups with the smallest members can hold them: one pass over
     everything instead of several.
     """
     rows, n = d.shape

@@ -198,7 +198,7 @@ def device_views(
 
 
 class TorchRows:
-    """What the loop asks of a view, answered on its device without waiting for it."""
+    """A pass on one view, computed on its device without waiting."""
 
     def __init__(self, view: TorchView, solver: Solver):
         self.view, self.solver, self.shape = view, solver, view.shape
@@ -232,7 +232,7 @@ class TorchRows:
     def step_V(
         self, U: torch.Tensor, V: torch.Tensor, a: float, beta: float, residuals: bool = False
     ) -> torch.Tensor:
-        """V after one step; ``residuals`` also asks for those of every row."""
+        """V after one step; ``residuals`` also returns those of every row."""
         H, q, out = U.T @ U, U.sum(axis=0), self._new_V(V)
         residuals = residuals or not self.basis
         found = []
@@ -331,7 +331,7 @@ class Replayed:
         given = inputs[0], Sums(*inputs[1:]), a
         aside = stream_aside(U.device)
         aside.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(aside):  # a first run outside, as recording asks for
+        with torch.cuda.stream(aside):  # a first run outside, as recording requires
             self.solver.update_U(*given)
         torch.cuda.current_stream().wait_stream(aside)
         # On this card's own stream: PyTorch's default one belongs to the card that recorded first.
