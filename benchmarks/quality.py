@@ -1,78 +1,72 @@
-"""How good are the clusters, on many datasets, clean and corrupted, before and after?
+"""How good are the clusters, on every labeled dataset of a folder, clean and corrupted?
 
-    python benchmarks/quality.py --data DIR [--seeds 5] [--sets NAME ...] [--jobs 2] [--out results.csv]
-                                 [--methods NAME ...] [--conditions clean ...] [--against older.csv]
+    python benchmarks/quality.py --data DIR [--seeds 5] [--sets NAME ...] [--methods NAME ...]
+                                 [--conditions clean ...] [--jobs 2] [--limit 120] [--out quality.csv]
+                                 [--against older.csv] [--page docs/quality.md]
 
-DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. Every method runs
-on every set that has labels, and on those named in `CORRUPTED` under six corruptions; rows already in
-the output file are not run again. Printed: ACC, NMI and ARI of every set beside honest baselines, equal
-weights and the best single view (an oracle: no user knows which it is); means and ranks; weights of
-noise views, detection of corrupted rows, the loss by an irrelevant view; and which targets are met.
-``--against`` names the output file of another version, whose RobustWMNMF becomes the column "before".
+DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt.py`. `compare_datasets`
+runs every method on every set, and on those named in `CORRUPTED` under six corruptions, each drawn as
+often as there are seeds. Printed as Markdown, and with ``--page`` written between the two marks of that
+page: NMI of every set, paired differences from the first method with intervals, published results, the
+mean under each corruption, and a hash of each input. The file ``--out`` has every run; finished runs of
+the same code are kept beside it, so that an interrupted command continues. ``--against`` is the file of
+another version, whose RobustWMNMF becomes the method "before".
 """
 
 import argparse
-import csv
 import importlib.util
 import os
+import re
+import shlex
 import sys
-import time
 import warnings
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
-from sklearn.cluster import KMeans, SpectralClustering
 from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import StandardScaler
 
 import manyview as mv
-from manyview.engines.numpy.distances import Geometry
-from manyview.engines.numpy.presence import present_rows
-from manyview.engines.numpy.scaling import (
-    ZEROS,
-    RobustScaling,
-    RootScaling,
-    share_of_zeros,
-    telling_rows,
-)
-from manyview.fuse import view_graph
-from manyview.labels import spectral_from_graph
-from manyview.maths.spectrum import normalized
-from quality_tables import COMMUNITIES, ELEVEN, GRAPHS, OURS, SINGLE, report
+from manyview.app.compare.benchmark import Benchmark
+from manyview.io import checksum
 
-FIELDS = (
-    "set",
-    "condition",
-    "seed",
-    "method",
-    "acc",
-    "nmi",
-    "ari",
-    "seconds",
-    "noise_weight",
-    "noise_last",
-    "auc",
-)
-CORRUPTED = [*ELEVEN, "citeseer", "tcga_laml170", "landuse21"]
-#: Sets that are looked at as they are.
-CLEAN_ONLY = ["webkb_texas", "webkb_cornell", "proteinfold12", "liver_toxicity", "acm",
-              "pairedtag_h3k4me3", "bdgp3_missing_p05"]  # fmt: skip
-SETS = [*CORRUPTED, *CLEAN_ONLY]
-#: Rows kept of the larger sets (a fixed sample), so that dense corruption and baselines stay cheap. Sets
-#: that are looked at clean only are whole, and sparse views stay sparse.
+OURS = "RobustWMNMF"
+#: An ablation, and the most accurate of all views. `compare_datasets` sets their numbers of clusters.
+OWN = {
+    "equal weights": mv.RobustWMNMF(8, view_weights="equal"),
+    "best view (oracle)": mv.baselines.BestSingleView(mv.RobustWMNMF(8)),
+}
+METHODS = [OURS, *OWN, "SumOfGraphs", "ConcatSpectral-z", "ConcatK-z", "ConcatLeiden", "SNF", "NEMO",
+           "PIntMF", "MultiNMF2", "P-MLRSSC", "WM-NMF"]  # fmt: skip
+CORRUPTED = ["digits4", "digits6", "bbcsport", "3sources", "mnist_hog4", "100leaves", "bdgp3",
+             "reuters1200", "scene15", "msrcv1_5", "rosmap", "citeseer", "tcga_laml170",
+             "landuse21"]  # fmt: skip
+#: Rows kept of the larger ones (a fixed sample), so that dense views stay cheap; other sets are whole.
 CAPS = {"mnist_hog4": 2000, "bdgp3": 1500, "scene15": 1500, "citeseer": 1500, "landuse21": 1050}
 DIGITS = {
     "digits4": ("fou", "pix", "zer", "fac"),
     "digits6": ("fac", "fou", "kar", "mor", "pix", "zer"),
 }
-MLRSSC_LIMIT = 600
-EQUAL = "equal weights"
+BIGMC = "BIGMC (Li & He, IEEE TKDE 2020)"
+#: Set → method and source, ACC, NMI, ARI. Views and scaling of the sets may differ from ours.
+PUBLISHED = {
+    "3sources": (BIGMC, 0.797, 0.705, 0.661),
+    "100leaves": (BIGMC, 0.921, 0.960, 0.883),
+    "digits6": ("MLAN (Nie et al., IEEE TIP 2018)", 0.973, 0.939, 0.940),
+    "msrcv1_5": ("SFMC (Li et al., IEEE TPAMI 2022)", 0.810, 0.721, 0.663),
+    "pairedtag_h3k4me3": (
+        "JSNMF (Ma et al., Briefings in Bioinformatics 2022)",
+        None,
+        0.854,
+        0.836,
+    ),
+}
 
 
 def module(path: Path):
@@ -82,209 +76,220 @@ def module(path: Path):
     return loaded
 
 
+def labeled_sets(data: Path):
+    """Names of the sets with labels; the digits twice, with four and six views."""
+    names = [p.stem for p in sorted(data.glob("*.npz")) if "labels" in np.load(p).files]
+    return [s for name in names for s in (DIGITS if name == "handwritten6" else [name])]
+
+
 @cache
 def load_set(data: Path, name: str):
-    views, labels = module(data / "load.py").load(
-        data / f"{'handwritten6' if name in DIGITS else name}.npz"
-    )
-    names = DIGITS.get(name, tuple(views))
-    given = [views[v] for v in names]
-    dense = given if name in CLEAN_ONLY else [written_out(X) for X in given]
+    file = "handwritten6" if name in DIGITS else name
+    views, labels = module(data / "load.py").load(data / f"{file}.npz")
+    found = [views[v] for v in DIGITS.get(name, views)]
+    if name in CORRUPTED:
+        found = [written_out(X) for X in found]
     if len(labels) > CAPS.get(name, np.inf):
         rows = np.sort(np.random.default_rng(0).permutation(len(labels))[: CAPS[name]])
-        dense, labels = [X[rows] for X in dense], labels[rows]
-    return dense, np.unique(labels, return_inverse=True)[1]
-
-
-def is_square(X):
-    """Links between the samples, given as a table."""
-    return X.shape[0] == X.shape[1]
+        found, labels = [X[rows] for X in found], labels[rows]
+    return found, np.unique(labels, return_inverse=True)[1]
 
 
 def written_out(X):
     return np.asarray(X.toarray() if sp.issparse(X) else X, float)
 
 
-def geometry(X):
-    present = present_rows(X)
-    rows = telling_rows(X, present)
-    scaling = RootScaling() if share_of_zeros(rows) > ZEROS else RobustScaling.fit(rows, "")
-    if sp.issparse(X):
-        return Geometry(scaling.apply(sp.csr_array(X.astype(float))), present, scaling.unit_rows)
-    Z = scaling.apply(np.where(present[:, None], X, 0))
-    Z[~present] = 0
-    return Geometry(Z, present, scaling.unit_rows)
-
-
 @cache
 def best_and_worst(data: Path, name: str):
-    """The views whose own neighbor graph agrees most and least with the truth."""
+    """The views that, clustered alone, agree most and least with the classes."""
     views, labels = load_set(data, name)
-    k = labels.max() + 1
-    nmi = [
-        mv.metrics.scores(
-            labels,
-            spectral_from_graph(view_graph(geometry(X), 10), k, np.random.default_rng(0), True),
-        )["nmi"]
-        for X in views
-    ]
+    k = len(np.unique(labels))
+    found = [mv.RobustWMNMF(k, random_state=0).fit_predict([X]) for X in views]
+    nmi = [mv.metrics.scores(labels, y)["nmi"] for y in found]
     return int(np.argmax(nmi)), int(np.argmin(nmi))
 
 
-def concat_knn_spectral(blocks, k, seed):
-    X = np.hstack(blocks)
-    model = SpectralClustering(k, affinity="nearest_neighbors", n_neighbors=10, random_state=seed)
-    return model.fit_predict(X)
+def case(data: Path, name: str, kind: str, draw: int):
+    """Views, labels, and what was corrupted."""
+    views, labels = load_set(data, name)
+    if kind == "clean":
+        return views, labels, {}
+    corrupt = module(data / "corrupt.py").corrupt
+    views, info = corrupt(views, kind, *best_and_worst(data, name), draw)
+    return views, labels, info
 
 
-def filled(views):
-    """The baselines know no missing values: feature means stand in."""
-    out = []
-    for X in map(written_out, views):
-        mean = np.nan_to_num(np.nanmean(X, axis=0))
-        out.append(np.where(np.isnan(X), mean, X))
-    return out
-
-
-def sum_of_graphs(views, k, seed):
-    S = sum(normalized(view_graph(geometry(X), 10)) for X in views)
-    return spectral_from_graph(sp.csr_array(S), k, np.random.default_rng(seed), True)
-
-
-def best_single_view(views, labels, k, seed):
-    """The labels of the one view whose clusters are nearest to the classes; nobody could choose it."""
-    fits = [mv.RobustWMNMF(k, random_state=seed).fit([X]).labels_ for X in views]
-    return max(fits, key=lambda found: mv.metrics.scores(labels, found)["nmi"])
-
-
-def methods(views, labels, clean):
-    n = len(labels)
-
-    def robust(views, k, seed):
-        return mv.RobustWMNMF(k, random_state=seed).fit(views)
-
-    def equal(views, k, seed):
-        return mv.RobustWMNMF(k, view_weights="equal", random_state=seed).fit(views)
-
-    def by_communities(views, k, seed):
-        return mv.RobustWMNMF("communities", random_state=seed).fit(views)
-
-    def paper(views, k, seed):
-        return mv.WMNMF(k, scale="minmax", random_state=seed).fit(filled(views))
-
-    table = {
-        OURS: robust,
-        EQUAL: equal,
-        "WMNMF": paper,
-        "concat z + kNN-spectral": lambda v, k, s: concat_knn_spectral(
-            [StandardScaler().fit_transform(X) for X in filled(v)], k, s
-        ),
-        "concat, our scaling + kNN-spectral": lambda v, k, s: concat_knn_spectral(
-            [written_out(geometry(X).Z) for X in v], k, s
-        ),
-        "sum of graphs": sum_of_graphs,
-        "concat z + k-means": lambda v, k, s: KMeans(k, n_init=10, random_state=s).fit_predict(
-            np.hstack([StandardScaler().fit_transform(X) for X in filled(v)])
-        ),
-    }
-    if clean:
-        table[COMMUNITIES] = by_communities
-        if any(is_square(X) for X in views):
-            table[GRAPHS] = lambda v, k, s: robust(
-                [mv.GraphView(X) if is_square(X) else X for X in v], k, s
+def run(args, kinds):
+    """The runs of all methods: table of runs by condition, and the comparisons of the clean sets."""
+    code = b"".join(p.read_bytes() for p in sorted(Path(mv.__file__).parent.rglob("*.py")))
+    kept = args.out.with_suffix(".runs") / checksum.of_bytes(code)[:12]
+    methods = [{m: OWN[m]} if m in OWN else m for m in args.methods]
+    tables, clean = [], {}
+    for kind in kinds:
+        names = [s for s in args.sets if kind == "clean" or s in CORRUPTED]
+        for draw in range(1 if kind == "clean" else args.seeds):
+            found = mv.compare_datasets(
+                {name: case(args.data, name, kind, draw)[:2] for name in names},
+                methods,
+                seeds=args.seeds if kind == "clean" else 1,
+                random_state=draw,
+                out=kept,
+                n_jobs=args.jobs,
+                max_seconds=args.limit,
+                progress=sys.stderr.isatty(),
             )
-        table[SINGLE] = lambda v, k, s: best_single_view(v, labels, k, s)
-    if n <= MLRSSC_LIMIT:
-        table["MLRSSC"] = lambda v, k, s: mv.baselines.MLRSSC(k, random_state=s).fit_predict(
-            filled(v)
+            tables.append(found.table.assign(condition=kind, draw=draw))
+            clean |= found.comparisons if kind == "clean" else {}
+            pd.concat(tables).to_csv(args.out, index=False)
+    return pd.concat(tables, ignore_index=True), clean
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join(f"| {' | '.join(map(str, line))} |" for line in lines)
+
+
+def paired(found: Benchmark):
+    """Differences from the first method with intervals."""
+    header = ["method", "sets", f"NMI of {OURS} minus its NMI", "95% interval",
+              "better/equal/worse", "p (Holm)"]  # fmt: skip
+    rows = [
+        [t.method, t.n, f"{t.difference:+.3f}", f"{t.low:+.3f} to {t.high:+.3f}",
+         f"{t.wins}/{t.ties}/{t.losses}", f"{t.p_holm:.2g}"]
+        for t in found.tests(OURS).itertuples()
+    ]  # fmt: skip
+    return markdown(header, rows)
+
+
+def published(table):
+    means = table[table["method"] == OURS].groupby("dataset")[["acc", "nmi", "ari"]].mean()
+    rows = [
+        [name, source, "/".join("–" if x is None else f"{x:.3f}" for x in scores),
+         "/".join(f"{x:.3f}" for x in means.loc[name])]
+        for name, (source, *scores) in PUBLISHED.items() if name in means.index
+    ]  # fmt: skip
+    return markdown(["set", "best published result found", "its ACC/NMI/ARI", OURS], rows)
+
+
+def inputs(comparisons):
+    rows = [
+        [name, c.settings["n_samples"], c.settings["n_classes"],
+         " + ".join(map(str, c.settings["views"].values())), sum(c.settings["missing"].values()),
+         c.settings["data"][:16]]
+        for name, c in comparisons.items()
+    ]  # fmt: skip
+    header = [
+        "set",
+        "samples",
+        "classes",
+        "features of the views",
+        "missing views",
+        "hash of the views",
+    ]
+    return markdown(header, rows)
+
+
+def corruptions(table, metric="nmi"):
+    """Mean over the corrupted sets by condition, for methods with a result everywhere."""
+    some = table[table["dataset"].isin(table.loc[table["condition"] != "clean", "dataset"])]
+    means = some.groupby(["method", "condition", "dataset"], sort=False)[metric].mean()
+    wide = means.unstack("method").dropna(axis=1).groupby("condition", sort=False).mean()
+    rows = [[kind, *(f"{x:.3f}" for x in row)] for kind, *row in wide.itertuples()]
+    return markdown(["condition", *wide.columns], rows)
+
+
+def weights(args, kinds):
+    """Weights of noise views, and how well sample weights find corrupted rows, in fits of RobustWMNMF."""
+    found = {kind: [] for kind in kinds if kind not in ("clean", "views_missing")}
+    sets = [name for name in args.sets if name in CORRUPTED]
+    for kind, name, draw in product(found, sets, range(args.seeds)):
+        views, labels, info = case(args.data, name, kind, draw)
+        model = mv.RobustWMNMF(len(np.unique(labels)), random_state=draw).fit(views)
+        if "noise_view" in info:
+            alpha, s = model.view_weights_, info["noise_view"]
+            found[kind].append((alpha[s], alpha[s] <= np.delete(alpha, s).min()))
+        else:
+            corrupted = np.isin(np.arange(len(labels)), info["rows"])
+            found[kind].append(roc_auc_score(corrupted, -model.sample_weights_[:, info["view"]]))
+    lines = []
+    for kind, values in found.items():
+        if kind == "rows_corrupted":
+            lines.append(
+                f"- {kind}: sample weights find the rows with an AUC of {np.mean(values):.3f}"
+            )
+        else:
+            weight, lowest = np.array(values, float).T
+            lines.append(
+                f"- {kind}: the view of noise or of other samples has a weight of {weight.mean():.3f} "
+                f"({weight.max():.3f} at most), the lowest in {lowest.sum():.0f} of {len(lowest)} fits"
+            )
+    return "\n".join(lines)
+
+
+def report(args, kinds, table, clean):
+    """The generated part of the page."""
+    words = [(f"--{key}", value) for key, value in args.said.items()]
+    said = shlex.join(str(w) for k, v in words for w in (k, *(v if isinstance(v, list) else [v])))
+    parts = [f"Command: `python benchmarks/quality.py --data DIR {said}`."]
+    if clean:
+        found = Benchmark(table[table["condition"] == "clean"], "nmi", clean)
+        if args.against:
+            before = pd.read_csv(args.against).rename(columns={"set": "dataset"})
+            keep = (before["condition"] == "clean") & (before["method"] == OURS)
+            before = before[keep & before["dataset"].isin(found.table["dataset"])]
+            before = before.assign(method="before", status="ok", oracle=False)
+            found.table = pd.concat([found.table, before], ignore_index=True)
+        parts.append(
+            f"NMI in percent, mean ± sd over {args.seeds} seeds:\n\n{found.to_markdown().strip()}"
         )
-    return table
-
-
-def run_case(data: str, name: str, condition: str, seed: int, asked: list | None, done: set):
-    warnings.simplefilter("ignore")
-    views, labels = load_set(Path(data), name)
-    k, info = int(labels.max()) + 1, {}
-    if condition != "clean":
-        best, worst = best_and_worst(Path(data), name)
-        views, info = module(Path(data) / "corrupt.py").corrupt(views, condition, best, worst, seed)
-    rows = []
-    for method, fit in methods(views, labels, condition == "clean").items():
-        if (asked and method not in asked) or (name, condition, str(seed), method) in done:
-            continue
-        start = time.process_time()
-        try:
-            result = fit(views, k, seed)
-        except Exception as error:  # a failing method is a row, not the end
-            print(f"{name} {condition} {seed} {method}: {error}", file=sys.stderr)
-            continue
-        found = getattr(result, "labels_", result)
-        row = dict.fromkeys(FIELDS, "") | {
-            "set": name,
-            "condition": condition,
-            "seed": seed,
-            "method": method,
-            "seconds": round(time.process_time() - start, 2),
-        }
-        scores = mv.metrics.scores(labels, np.asarray(found))
-        row |= {field: scores[field] for field in ("acc", "nmi", "ari")}
-        row |= weights(result, info, len(labels))
-        rows.append(row)
-    return rows
-
-
-def weights(model, info, n):
-    if not hasattr(model, "view_weights_"):
-        return {}
-    alpha = model.view_weights_
-    if "noise_view" in info:
-        s = info["noise_view"]
-        return {"noise_weight": alpha[s], "noise_last": int(alpha[s] <= np.delete(alpha, s).min())}
-    if "view" in info:
-        corrupted = np.isin(np.arange(n), info["rows"])
-        return {"auc": roc_auc_score(corrupted, -model.sample_weights_[:, info["view"]])}
-    return {}
+        if OURS in args.methods and len(args.methods) + bool(args.against) > 1:
+            parts.append(f"Paired by dataset:\n\n{paired(found)}")
+        if OURS in args.methods:
+            parts.append(f"Beside published results:\n\n{published(found.table)}")
+        lost = found.table[found.table["status"] != "ok"].drop_duplicates(["dataset", "method"])
+        why = lost.groupby(["method", "status", "reason"], sort=False)["dataset"].agg(", ".join)
+        if len(why):
+            parts.append("\n".join(f"- {m}, {s}: {r} ({sets})" for (m, s, r), sets in why.items()))
+        parts.append(f"Inputs:\n\n{inputs(clean)}")
+    if len(kinds) > bool(clean):
+        parts.append(f"Mean NMI of the corrupted sets:\n\n{corruptions(table)}")
+        if OURS in args.methods:
+            parts.append(f"Weights of {OURS}:\n\n{weights(args, kinds)}")
+    return "\n\n".join(parts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True)
+    parser.add_argument("--data", required=True, type=Path)
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--sets", nargs="*", default=SETS)
-    parser.add_argument("--methods", nargs="*", help="only these, by their names in the table")
+    parser.add_argument("--sets", nargs="*", help="by default all with labels")
+    parser.add_argument("--methods", nargs="*", default=METHODS, help="or any name of `compare`")
     parser.add_argument("--conditions", nargs="*", help="only these: clean, or corruptions")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--out", default="quality.csv")
+    parser.add_argument("--limit", type=int, default=120, help="seconds for one run")
+    parser.add_argument("--out", type=Path, default=Path("quality.csv"))
     parser.add_argument("--against", type=Path, help="output file of another version")
+    parser.add_argument("--page", type=Path, help="the page whose tables are replaced")
     args = parser.parse_args()
-    before = [] if args.against is None else list(csv.DictReader(args.against.open()))
-    out, rows = Path(args.out), []
-    if out.exists():
-        rows = list(csv.DictReader(out.open()))
-    done = {(r["set"], r["condition"], r["seed"], r["method"]) for r in rows}
-    kinds = ("clean", *module(Path(args.data) / "corrupt.py").KINDS)
-    tasks = [
-        (name, kind, seed)
-        for seed in range(args.seeds)
-        for name in args.sets
-        for kind in (kinds if name in CORRUPTED else ("clean",))
-        if not args.conditions or kind in args.conditions
-    ]
-    with ProcessPoolExecutor(args.jobs) as pool, out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not rows:
-            writer.writeheader()
-        futures = {
-            pool.submit(run_case, args.data, *task, args.methods, done): task for task in tasks
-        }
-        for count, future in enumerate(as_completed(futures), 1):
-            new = future.result()
-            writer.writerows(new)
-            file.flush()
-            rows += [{k: str(v) for k, v in row.items()} for row in new]
-            print(f"\r{count}/{len(tasks)} cases", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    report([r for r in rows if r["set"] in args.sets], before)
+    args.said = {
+        key: value
+        for key, value in vars(args).items()
+        if key in ("seeds", "sets", "methods", "conditions", "limit")
+        and value not in (None, parser.get_default(key))
+    }
+    args.sets = args.sets or labeled_sets(args.data)
+    kinds = ["clean", *module(args.data / "corrupt.py").KINDS]
+    kinds = [kind for kind in kinds if not args.conditions or kind in args.conditions]
+    warnings.simplefilter("ignore")
+    text = report(args, kinds, *run(args, kinds))
+    print(text)
+    if args.page:
+        begin, end = "<!-- quality.py -->", "<!-- end of quality.py -->"
+        old = args.page.read_text(encoding="utf-8")
+        new, n = re.subn(f"(?s){begin}.*{end}", lambda _: f"{begin}\n\n{text}\n\n{end}", old)
+        if not n:
+            sys.exit(f"{args.page} lacks the marks {begin} and {end}")
+        args.page.write_text(new, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -220,6 +220,13 @@ def test_a_view_without_clusters_is_never_the_best(rng):
     assert model.view_scores_["alike"] == -1
 
 
+def test_an_estimator_may_choose_the_number_of_clusters():
+    views, _ = blobs(n=60)
+    model = BestSingleView(RobustWMNMF("auto"), random_state=0).fit(views)
+    own = model.estimators_[model.best_view_].n_clusters_
+    assert len(set(model.labels_)) == own
+
+
 def test_silhouette_of_many_rows_is_taken_on_a_sample(monkeypatch):
     views, _ = two_views()
     model = BestSingleView(KMeans(2, n_init=3), random_state=0)

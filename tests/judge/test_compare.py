@@ -107,7 +107,7 @@ def every_kind():
         "unsendable": lambda seed: Unsendable(),
         "unmakeable": lambda seed: 1 / 0,
         "of the script": fakes.Fake(of_the_script),
-        "BSV-kmeans": BestSingleView(KMeans(3, n_init=1)),
+        "best": BestSingleView(KMeans(3, n_init=1)),
     }
 
 
@@ -227,11 +227,11 @@ def test_a_method_that_relabels_is_fitted_once(found, world):
 
 def test_an_oracle_is_marked_and_pushes_nobody_down(found):
     summary = found[0].summary.set_index("method")
-    assert summary["oracle"].sum() == 1 and summary.loc["BSV-kmeans", "oracle"]
-    assert rows(found[0], "BSV-kmeans")["remark"].str.contains("chosen by truth").all()
+    assert summary["oracle"].sum() == 1 and summary.loc["best", "oracle"]
+    assert rows(found[0], "best")["remark"].str.contains("chosen by truth").all()
     best = summary[summary["n_ok"].gt(0) & ~summary["oracle"]]["mean_rank"]
     # Three give the same labels, and share the ranks 1 to 3.
-    assert best.min() == 2 and summary.loc["BSV-kmeans", "mean_rank"] == 1
+    assert best.min() == 2 and summary.loc["best", "mean_rank"] == 1
     without_result = summary["n_ok"] == 0
     assert summary[without_result]["mean_rank"].isna().all()
     assert list(without_result) == sorted(without_result)
@@ -246,9 +246,7 @@ def test_empty_where_nothing_can_be_computed():
 
 
 def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp_path, monkeypatch):
-    some = {
-        name: every_kind()[name] for name in (EVIL, "raise", "relabels", "costly", "BSV-kmeans")
-    }
+    some = {name: every_kind()[name] for name in (EVIL, "raise", "relabels", "costly", "best")}
     n_written, write = 0, Store.write
 
     def interrupted(self, key, record):
@@ -479,8 +477,8 @@ def test_names_and_sets_of_methods():
     assert names(["WM-NMF", "honest", "WMNMF"])[0] == "WM-NMF" and names(["WMNMF"]) == ["WM-NMF"]
     style = asset("comparison.css")  # every group has a dot of its color
     assert all(f".{group} {{ --c:" in style for group in GROUPS)
-    own = resolve({"WM-NMF": mv.WMNMF(4), "x": KMeans(2)}, 3)
-    assert [method.group for method in own] == ["proposed", "yours"]
+    own = resolve(["SNF", {"WM-NMF": mv.WMNMF(4), "x": KMeans(2)}], 3)
+    assert [method.group for method in own] == ["omics", "proposed", "yours"]
 
 
 @pytest.mark.parametrize(

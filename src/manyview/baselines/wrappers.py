@@ -30,7 +30,9 @@ class _Wrapper(Baseline):
     _parameter_constraints: ClassVar[dict] = SCALED | {"estimator": [HasMethods("fit_predict")]}
 
     def _n_clusters(self) -> int | None:
-        return getattr(self.estimator, "n_clusters", None)
+        # A text such as "auto" is for the estimator to decide.
+        number = getattr(self.estimator, "n_clusters", None)
+        return None if isinstance(number, str) else number
 
     def _copy(self, rng: np.random.Generator) -> Any:
         """A fresh copy, seeded from ours; without a seed of ours the copy keeps its own."""

@@ -183,7 +183,7 @@ def compare_datasets(
     ----------
     datasets : dict of name → (views, y) or `Dataset`
     methods : as for `compare`, default="honest"
-        In a dict, every parameter ``n_clusters`` of an estimator (also of its parts) is set to the number
+        In dicts, every parameter ``n_clusters`` of an estimator (also of its parts) is set to the number
         of classes, unless it is a text such as "auto".
     seeds : int, default=5
         Runs of each method on each dataset; run r has the same seed everywhere.
@@ -251,6 +251,8 @@ def _checked(metric: str) -> str:
 
 def _for_clusters(methods: Any, n_clusters: int) -> Any:
     """Estimators of a dict with the number of clusters of a dataset."""
+    if isinstance(methods, list | tuple):
+        return [_for_clusters(item, n_clusters) for item in methods]
     if not isinstance(methods, Mapping):
         return methods
     found = dict(methods)

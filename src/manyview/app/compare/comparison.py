@@ -198,16 +198,15 @@ def compare(
     views : list, dict or array
         As for `RobustWMNMF`: a missing view is a row of NaN, or an id that a DataFrame lacks.
     y : sequence, optional
-        Known classes, used to score only. Exception: "BSV-kmeans" and "BSV-Spectral" choose their
-        view by ``y``, as in the paper; these rows are marked ``oracle`` and do not lower the ranks
-        of others.
-        Estimators of your own never see ``y``.
+        Known classes, used to score only. Exception: `BestSingleView` ("BSV-kmeans", "BSV-Spectral")
+        chooses its view by ``y``, as in the paper; these rows are marked ``oracle`` and do not change
+        the ranks of others. Estimators of your own never see ``y``.
     n_clusters : int, optional
         For the methods called by name. ``None``: as many as ``y`` has distinct labels, or 8 without
         ``y``.
-    methods : "all", "paper", "honest", "omics", names, or dict of name → estimator, default="all"
-        "honest" are simple methods the paper left out, "omics" those that are usual for omics;
-        RobustWMNMF and WM-NMF are in each of them. A dict may also hold classes with a parameter
+    methods : "all", "paper", "honest", "omics", dict of name → estimator, or a list of names and dicts
+        By default "all". "honest" are simple methods the paper left out, "omics" those that are usual
+        for omics; RobustWMNMF and WM-NMF are in each of them. A dict may also hold classes with a parameter
         ``n_clusters``, and functions of a seed, or of the number of clusters and a seed, that make an
         estimator; they may be defined in the script or notebook itself.
     n_runs : int, default=10

@@ -19,6 +19,7 @@ from manyview.app.processes import sent
 from manyview.baselines import (
     DESCRIPTIONS,
     ORACLES,
+    BestSingleView,
     honest_methods,
     omics_methods,
     paper_methods,
@@ -68,17 +69,19 @@ def resolve(methods: Any, n_clusters: int, missing: bool = False) -> list[Method
     Where views are ``missing``, those called by name that can accept them are made so.
     """
     known = _catalogue(n_clusters, missing)
-    if isinstance(methods, Mapping):
-        chosen = [_given(str(name), value, known, n_clusters) for name, value in methods.items()]
-    else:
-        if isinstance(methods, str):
-            methods = [methods]
-        if not isinstance(methods, Iterable):
-            raise ValueError(
-                f"methods must be 'all', 'paper', 'honest', 'omics', a list of names or a dict of name → "
-                f"estimator; got a {type(methods).__name__}"
-            )
-        chosen = [method for item in methods for method in _named(item, known)]
+    if isinstance(methods, str | Mapping):
+        methods = [methods]
+    if not isinstance(methods, Iterable):
+        raise ValueError(
+            f"methods must be 'all', 'paper', 'honest', 'omics', a dict of name → estimator, or a list of "
+            f"names and dicts; got a {type(methods).__name__}"
+        )
+    chosen: list[Method] = []
+    for item in methods:
+        if isinstance(item, Mapping):
+            chosen += [_given(str(name), value, known, n_clusters) for name, value in item.items()]
+        else:
+            chosen += _named(item, known)
     if not chosen:
         raise ValueError("methods is empty; name at least one method")
     return list({method.name: method for method in chosen}.values())
@@ -176,7 +179,7 @@ def _named(item: Any, known: dict[str, Method]) -> list[Method]:
     }
     if not isinstance(item, str):
         raise ValueError(
-            f"methods lists names, got a {type(item).__name__}; pass estimators as a dict of "
+            f"methods lists names and dicts, got a {type(item).__name__}; pass estimators as a dict of "
             "name → estimator"
         )
     item = _ALWAYS.get(item, item)
@@ -221,7 +224,7 @@ def _given(name: str, value: Any, known: dict[str, Method], n_clusters: int) -> 
         # One of ours with other settings keeps its place, its explanation and its oracle mark.
         return Method(name, make, ours.group, ours.description, ours.oracle, ours.caution)
     first_line = (kind.__doc__ or "").strip().split("\n")[0] if kind is not type(None) else ""
-    return Method(name, make, "yours", first_line)
+    return Method(name, make, "yours", first_line, oracle=kind is BestSingleView)
 
 
 def _parameters(value: Callable[..., Any], required: bool = False) -> list[str]:
