@@ -54,7 +54,7 @@ def test_hdf5_and_zarr_files_are_views(files, tmp_path):
     zarr.save(str(tmp_path / "c.zarr"), views[2])
     named = [f"{tmp_path}/two.h5::rna", f"open={tmp_path}/two.h5::deep/atac", f"{tmp_path}/c.zarr"]
     data = read_views(named)
-    assert list(data.views) == ["rna", "open", "c"] and data.notes == []
+    assert list(data.views) == ["rna", "open", "c"] and "row by row" in data.notes[0]
     for X, found in zip(views, data.views.values(), strict=True):
         np.testing.assert_array_equal(X, found)
     data = read_views(named, on_disk=True)
@@ -138,7 +138,7 @@ def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypa
     (tmp_path / "t.csv").write_text("a,b\n1,2\n")
     refused("t.csv cannot be read by rows", *asked, tmp_path / "t.csv")
     np.save(names[1], views[1][:50])
-    refused("the same samples in one order", *asked)
+    refused("the same samples in the same order", *asked)
     assert sorted(p for p in tmp_path.iterdir() if p.suffix != ".csv") == before
 
 

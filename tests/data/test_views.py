@@ -251,7 +251,7 @@ def test_views_without_a_common_id_are_refused_and_chains_are_not():
     a, b, text = pd.DataFrame(A, list("wxyz")), pd.DataFrame(B, list("stuv")), list("1234")
     with pytest.raises(ValueError, match=r"view 'b' shares no sample id.*'w'.*'s'"):
         as_views({"a": a, "b": b}, allow_missing=True)
-    with pytest.raises(ValueError, match=r"'a' has 1, 'b' has '1'.*as text or as a number"):
+    with pytest.raises(ValueError, match=r"'a' has 1, view 'b' has '1'.*as text or as a number"):
         as_views(
             {"a": pd.DataFrame(A, [1, 2, 3, 4]), "b": pd.DataFrame(B, text)}, allow_missing=True
         )

@@ -38,8 +38,7 @@ def keys_of(ids: Array, label: str) -> list[Any]:
     if missing:
         raise ValueError(
             f"{label} has no sample id (NaN, None or empty) in {named_rows(missing)}; give every row an "
-            "id, or, if the rows of all views are in one order, pass them without ids (for a "
-            "DataFrame: frame.reset_index(drop=True))"
+            f"id, or, {IN_ONE_ORDER}"
         )
     for i, key in enumerate(keys):
         try:
@@ -52,23 +51,55 @@ def keys_of(ids: Array, label: str) -> list[Any]:
     return keys
 
 
-def refuse_repeated(keys: Sequence[Any], label: str) -> None:
-    """Rows of several tables cannot be brought together by ids that name two of them."""
-    places: dict[Any, list[int]] = {}
-    for i, key in enumerate(keys):
-        places.setdefault(key, []).append(i)
-    twice = {key: rows for key, rows in places.items() if len(rows) > 1}
+#: What to do where ids of several tables of a user are in the way.
+IN_ONE_ORDER = (
+    "if the rows of all views are in one order, pass them without ids (for a DataFrame: "
+    "frame.reset_index(drop=True))"
+)
+
+
+def refuse_repeated(
+    keys: Sequence[Any],
+    label: str,
+    remedy: str = "rows of several views are matched by their ids, which must be unique; rename or drop "
+    f"the repeated ones, or, {IN_ONE_ORDER}",
+    first: int = 0,
+) -> None:
+    """Rows of several tables cannot be brought together by ids that name two of them.
+
+    The first row is called ``first`` in the message.
+    """
+    found: dict[Any, list[int]] = {}
+    for i, key in enumerate(keys, first):
+        found.setdefault(key, []).append(i)
+    twice = [(key, rows) for key, rows in found.items() if len(rows) > 1]
     if not twice:
         return
-    key, rows = next(iter(twice.items()))
-    others = [repr(k) for k in list(twice)[1:SHOWN]]
+    key, rows = twice[0]
+    others = [repr(k) for k, _ in twice[1:SHOWN]]
     more = f"; so are {', '.join(others)}{', …' * (len(twice) > SHOWN)}" if others else ""
     raise ValueError(
-        f"{label} has the sample id {key!r} more than once ({named_rows(rows)}){more}: rows of several "
-        "views are matched by their ids, which must be unique; rename or drop the repeated ones, or, "
-        "if the rows of all views are in one order, pass them without ids (for a DataFrame: "
-        "frame.reset_index(drop=True))"
+        f"{label} has the sample id {key!r} more than once ({named_rows(rows)}){more}: {remedy}"
     )
+
+
+def refuse_strangers(
+    keys: Sequence[Sequence[Any]], labels: Sequence[str], union: bool, hint: str = ""
+) -> None:
+    """Some id must be in every list; for the ``union`` each list must share one with others, directly
+    or over a third one."""
+    known, waiting = set(keys[0]), list(range(1, len(keys)))
+    while waiting:
+        s = next((s for s in waiting if not known.isdisjoint(keys[s])), None)
+        if s is None:
+            s = waiting[0]
+            raise ValueError(
+                f"{labels[s]} shares no sample id with the others: {labels[0]} has "
+                f"{next(iter(keys[0]), None)!r}, {labels[s]} has {next(iter(keys[s]), None)!r}; give one "
+                f"sample one id everywhere, as text or as a number{hint}"
+            )
+        known = known.union(keys[s]) if union else known.intersection(keys[s])
+        waiting.remove(s)
 
 
 def refuse_lookalikes(keys: Sequence[Sequence[Any]], labels: Sequence[str]) -> None:
@@ -284,7 +315,7 @@ def _everyone(
     """The ids of all samples, as they are and as they are compared: the container's, or the union."""
     if given.index is None:
         if any(keys[s] != keys[0] for s in keys):
-            _refuse_strangers(given.names, list(keys.values()))
+            refuse_strangers(list(keys.values()), list(labels.values()), union=True)
             refuse_lookalikes(list(keys.values()), list(labels.values()))
         return _union([np.asarray(item.ids) for item in given.items], list(keys.values()))
     wanted = keys_of(given.index, "the container")
@@ -298,22 +329,6 @@ def _everyone(
                 f"first being {unknown[0]!r}; call its update() first"
             )
     return given.index, wanted
-
-
-def _refuse_strangers(names: list[str], keys: list[list[Any]]) -> None:
-    """Every view must share an id with the others, if only over a third one."""
-    reached, waiting = set(keys[0]), list(range(1, len(keys)))
-    while waiting:
-        new = [s for s in waiting if not reached.isdisjoint(keys[s])]
-        if not new:
-            s = waiting[0]
-            raise ValueError(
-                f"view {names[s]!r} shares no sample id with the others: {names[0]!r} has "
-                f"{next(iter(keys[0]), None)!r}, {names[s]!r} has {next(iter(keys[s]), None)!r}; "
-                "give one sample one id everywhere, as text or as a number"
-            )
-        reached.update(*(keys[s] for s in new))
-        waiting = [s for s in waiting if s not in new]
 
 
 def _union(listed: list[Array], keys: list[list[Any]]) -> tuple[Array, list[Any]]:

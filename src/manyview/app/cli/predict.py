@@ -12,7 +12,7 @@ import numpy as np
 from rich.markup import escape
 
 from manyview.app.compare.page import plain_rows
-from manyview.app.files import ReadViews, named_files, read_views
+from manyview.app.files import ReadViews, located, place_of, read_views
 from manyview.app.files.relations import with_relations
 from manyview.app.options import PredictRequest, command_line
 from manyview.app.run import write_run
@@ -204,7 +204,7 @@ def _files_of_fit(files: Sequence[str], fitted_on: Sequence[str]) -> Any:
         raise ValueError("--fitted-on takes VIEW=FILE for every file or for none")
     if moved:
         return {view: file for view, _, file in moved}
-    return [*(path for _, path in named_files(files)), *fitted_on]
+    return [*(place_of(*located(file)[1:]) for file in files), *fitted_on]
 
 
 def _features(model: Estimator) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import STREAMABLE
 from manyview.engines.files.rows import INSIDE
 from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.sources import is_streamed
 from manyview.io import checksum
 from manyview.io.limits import unpacking_up_to
 from manyview.io.packed import check_no_pipe
@@ -161,17 +162,17 @@ def _read_views(
     on_disk: bool,
     known: Sequence[Sequence[str]],
 ) -> ReadViews:
-    if _stay_on_disk(files, on_disk):
-        return _by_rows(files, reading, on_disk)
-    parts = _parts(files, reading)
+    by_rows = _stay_on_disk(files, on_disk)
+    parts = _parts(files, reading, by_rows)
     notes = [note for part in parts.values() for note in part.notes]
     parts, common = with_common_ids(parts)
     ask_if_rows_are_counted(parts)
     names = (n for p in parts.values() for n in (*(p.ids or ()), *(p.features or ())))
-    others = most_alike(known, names)
-    parts, turned = oriented(parts, reading.transpose, fitted, others)
-    if not fitted:
-        refuse_answers(parts, reading.as_view)
+    others, turned = most_alike(known, names), list[str]()
+    if not by_rows:
+        parts, turned = oriented(parts, reading.transpose, fitted, others)
+        if not fitted:
+            refuse_answers(parts, reading.as_view)
     decisions = [part.decision for part in parts.values()]  # with the ids as each file spells them
     n_first = next(iter(parts.values())).matrix.shape[0]
     parts, types = tumors_of_patients(parts, reading.keep_normals, reading.tumors)
@@ -189,6 +190,9 @@ def _read_views(
             f"{file} has {n} empty cells, treated as missing" for file, n in counts.items() if n
         ]
         notes += _name_empty(found)
+    if by_rows:
+        size = sum(X.nbytes for X in found.matrices.values()) / 2**30
+        notes.append(f"the files ({size:.2g} GiB) stay on disk and are read by rows")
     first = next(iter(parts.values()))
     rows = found.first_rows
     if first.used is not None:
@@ -216,14 +220,25 @@ def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:
     return None if originals == (found.ids or []) else originals
 
 
-def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
-    """view → what its file holds, none of them twice."""
+def _parts(files: Sequence[str | Path], reading: Reading, by_rows: bool) -> dict[str, Part]:
+    """view → what its file holds, none of them twice; ``by_rows``: the matrices stay in the files."""
     parts: dict[str, Part] = {}
+    words = command_words(replace(reading, match=None, keep_normals=False, tumors=None))
+    if by_rows and words:
+        raise ValueError(
+            f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
+            "and their ids in the one column of text or in the .h5ad"
+        )
     for item in files:
         name, path, inside = located(str(item))
         stem, kind = split_suffix(path.name)
-        own = name or inside or path.name[: len(stem)]
-        found = read_arrays(path) if kind in READERS else read_tables(path, inside, own, reading)
+        own = name or (inside or "").rpartition("/")[2] or path.name[: len(stem)]
+        if by_rows or kind in ONLY_ROWS:
+            found = {"": _rows_of(place_of(path, inside), own, by_rows)}
+        else:
+            found = (
+                read_arrays(path) if kind in READERS else read_tables(path, inside, own, reading)
+            )
         for key, part in found.items():
             view = (f"{name}.{key}" if name else key) if key else own
             if view in parts:
@@ -231,7 +246,7 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
                     f"{parts[view].file} and {part.file} would both be the view {view!r}; "
                     f"name one of them, as in other={path}"
                 )
-            parts[view] = replace(part, path=path)
+            parts[view] = replace(part, path=Path(place_of(path, inside)))
     if not parts:
         raise ValueError("no view file was given; name at least one")
     for option, views in reading.named().items():
@@ -241,6 +256,20 @@ def _parts(files: Sequence[str | Path], reading: Reading) -> dict[str, Part]:
         if not any(item.removeprefix(f"{v}=") in part.dropped for v, part in parts.items()):
             raise ValueError(f"--drop {item}: no file has a column of this name; say VIEW=COLUMN")
     return parts
+
+
+def _rows_of(place: str, view: str, stays: bool) -> Part:
+    """An array that can be read by rows, with the names its file has of them."""
+    X = DiskMatrix(place, view=view)
+    ids, features = X.rows.ids, X.rows.features
+    notes = [f"{X.label}: {note}" for note in X.rows.notes]
+    return Part(
+        X.label,
+        X if stays else X.load(),
+        None if ids is None else [text_of(sample) for sample in ids],
+        None if features is None else [str(name) for name in features],
+        notes=notes,
+    )
 
 
 def input_of(view: str, path: str, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -259,8 +288,8 @@ def input_of(view: str, path: str, shape: tuple[int, ...]) -> dict[str, Any]:
 
 
 def _gaps(X: Matrix) -> Array:
-    """Which cells are empty; a sparse matrix and whole numbers have no such cells."""
-    if sp.issparse(X) or X.dtype.kind != "f":
+    """Which cells are empty; sparse matrices, whole numbers and rows in a file have no such cells."""
+    if sp.issparse(X) or is_streamed(X) or X.dtype.kind != "f":
         return np.zeros((X.shape[0], 0), dtype=bool)
     return np.isnan(X)
 
@@ -284,7 +313,8 @@ def _name_empty(found: Aligned) -> list[str]:
         if sp.issparse(X):
             empty &= np.diff(sp.csr_array(X).indptr) == 0
         else:
-            empty &= X.dtype.kind == "f" and _gaps(X).all(axis=1)
+            gaps = _gaps(X)
+            empty &= gaps.shape[1] > 0 and gaps.all(axis=1)
     rows = np.flatnonzero(empty)
     if not len(rows):
         return []
@@ -320,16 +350,22 @@ def _complete(found: Aligned, notes: list[str]) -> Aligned:
 #: What takes files out of packages that are not looked into.
 UNPACKERS = {".zip": "unzip", ".xz": "unxz -k", ".7z": "7z x", ".tar": "tar xf", ".tgz": "tar xzf"}
 KINDS = (*SEPARATORS, GCT, *TYPED, *APART, *READERS)
+#: Kinds of several arrays without names of samples, of which file::array is one.
+ONLY_ROWS = (".h5", ".hdf5", ".zarr")
 
 
 def located(item: str) -> tuple[str | None, Path, str | None]:
-    """``path``, ``name=path``, ``path:sheet`` or all of them → name, path and sheet."""
+    """``path``, ``name=path``, ``path:sheet``, ``path::array`` or all of them → name, path, and what is
+    inside."""
     name, path = None, item
-    if "=" in item and not is_there(item):
+    if "=" in item and not is_there(item) and not is_there(item.partition(INSIDE)[0]):
         name, _, path = item.partition("=")
         if not name or not path:
             raise ValueError(f"{item!r} is not name=path; write for example rna=data/rna.csv")
     if not is_there(path):
+        file, _, inside = path.partition(INSIDE)
+        if inside and file.lower().endswith(STREAMABLE):
+            return name, existing(Path(file)), inside
         file, colon, inside = path.rpartition(":")
         while colon:  # a sheet's name may hold colons, too
             if split_suffix(Path(file).name)[1] in SEVERAL:
@@ -337,6 +373,12 @@ def located(item: str) -> tuple[str | None, Path, str | None]:
             file, colon, more = file.rpartition(":")
             inside = f"{more}:{inside}"
     return name, existing(Path(path)), None
+
+
+def place_of(path: Path, inside: str | None) -> str:
+    """A file as readers by rows name it: with the name of the array inside."""
+    by_rows = inside and path.name.lower().endswith(STREAMABLE)
+    return f"{path}{INSIDE}{inside}" if by_rows else str(path)
 
 
 def is_there(path: str) -> bool:
@@ -352,7 +394,7 @@ def existing(path: Path) -> Path:
     except (OSError, ValueError) as error:  # a name no file system takes
         raise ValueError(f"{str(path)[:80]!r} is no name of a file ({error})") from None
     check_no_pipe(path)
-    if not there:
+    if not there and not (folder and path.suffix.lower() in ONLY_ROWS):
         raise ValueError(f"{path} {'is a folder' if folder else 'does not exist'}; name a file")
     packer = UNPACKERS.get(path.suffix.lower())
     if packer:
@@ -360,28 +402,13 @@ def existing(path: Path) -> Path:
             f"{path.name} is an archive or packed in a way that is not read; unpack it: {packer} "
             f"{quote(str(path))}"
         )
-    if split_suffix(path.name)[1] not in KINDS:
+    kinds = (*KINDS, *ONLY_ROWS)
+    if split_suffix(path.name)[1] not in kinds:
         raise ValueError(
-            f"{path.name} is of an unknown kind; files may be {', '.join(KINDS)}, and tables of text also "
+            f"{path.name} is of no known kind; files may be {', '.join(kinds)}, and tables of text also "
             "packed: .csv.gz, .csv.bz2, .csv.zst"
         )
     return path
-
-
-#: Kinds that no other reader knows.
-ONLY_HERE = (".h5", ".hdf5", ".zarr")
-
-
-def named_files(files: Sequence[str | Path]) -> list[tuple[str, str]]:
-    """(view, file) of every argument: ``path``, ``name=path``, ``path::array`` or both."""
-    found = []
-    for item in map(str, files):
-        name, path = "", item
-        if "=" in item and not Path(item.partition(INSIDE)[0]).exists():
-            name, _, path = item.partition("=")
-        file, _, key = path.partition(INSIDE)
-        found.append((name or (key.rpartition("/")[2] if key else Path(file).stem), path))
-    return found
 
 
 def file_checksum(path: str) -> str:
@@ -390,89 +417,18 @@ def file_checksum(path: str) -> str:
     return "" if file.is_dir() else checksum.of_file(file)
 
 
-# --- files that are read by rows ------------------------------------------------------------------
-
-
 def _stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
-    """Whether to read by rows: requested, of a kind that needs it, or large and of a kind that can."""
-    paths = [Path(path.partition(INSIDE)[0]) for _, path in named_files(files)]
-    unfit = [path for path in paths if path.suffix.lower() not in STREAMABLE]
-    if asked or any(path.suffix.lower() in ONLY_HERE for path in paths):
-        if unfit:
-            raise ValueError(
-                f"{unfit[0].name} cannot be read by rows, only {', '.join(STREAMABLE)} can; write it as "
-                "one of these"
-            )
-        return True
-    return not unfit and sum(p.stat().st_size for p in paths if p.is_file()) > LOAD_LIMIT
-
-
-def _by_rows(files: Sequence[str | Path], reading: Reading, on_disk: bool) -> ReadViews:
-    """Views in files that list the same samples in one order; in memory where all together are small."""
-    words = command_words(replace(reading, keep_normals=False, tumors=None))
-    if words:
+    """Whether to read by rows: where asked for, or where files that can be read so are large together."""
+    places = [(path, inside) for _, path, inside in map(located, map(str, files))]
+    unfit = [path for path, _ in places if path.suffix.lower() not in STREAMABLE]
+    if asked and unfit:
         raise ValueError(
-            f"{words[0]} is for tables in memory; files that are read by rows have the samples in rows, "
-            "and their ids in the one column of text or in the .h5ad"
+            f"{unfit[0].name} cannot be read by rows, only {', '.join(STREAMABLE)} can; write it as "
+            "one of these"
         )
-    found: dict[str, DiskMatrix] = {}
-    for view, path in named_files(files):
-        if view in found:
-            raise ValueError(
-                f"two files would both be the view {view!r}; name one of them, as in other={path}"
-            )
-        found[view] = DiskMatrix(path, keep=on_disk, view=view)
-    # An empty matrix of the same shape: nothing is read for a sentence.
-    parts = {
-        view: Part(
-            X.label,
-            sp.csr_array(X.shape),
-            None if X.rows.ids is None else [text_of(sample) for sample in X.rows.ids],
-        )
-        for view, X in found.items()
-    }
-    first, *others = parts.values()
-    for part in parts.values():
-        part.check_ids()
-    ids = next((part.ids for part in parts.values() if part.ids is not None), None)
-    for part in others:
-        if part.matrix.shape[0] != first.matrix.shape[0] or part.ids not in (None, ids):
-            pairs = enumerate(zip(ids or (), part.ids or (), strict=False))
-            row = next((f", row {i}: {a!r} and {b!r}" for i, (a, b) in pairs if a != b), "")
-            raise ValueError(
-                f"files read by rows must list the same samples in one order, but {first.file} "
-                f"({first.matrix.shape[0]} samples) and {part.file} ({part.matrix.shape[0]}) do not{row}"
-            )
-    types = _types_by_rows(ids, reading)
-    n, size = next(iter(found.values())).shape[0], sum(X.nbytes for X in found.values())
-    features = {
-        view: None if X.rows.features is None else [str(f) for f in X.rows.features]
-        for view, X in found.items()
-    }
-    inputs = [input_of(view, path, found[view].shape) for view, path in named_files(files)]
-    notes = types + [f"{X.label}: {note}" for X in found.values() for note in X.rows.notes]
-    views: dict[str, Any]
-    if not on_disk and size <= LOAD_LIMIT:
-        views = {view: X.load() for view, X in found.items()}
-    else:
-        views = {view: X.stay() for view, X in found.items()}
-        notes.append(f"the files ({size / 2**30:.2g} GiB) stay on disk and are read by rows")
-    decisions = [part.decision for part in parts.values()]
-    names = None if ids is None else np.array(ids, dtype=object)
-    return ReadViews(views, names, notes, np.arange(n), n, features, inputs, decisions)
+    return asked or (not unfit and sum(_size(*place) for place in places) > LOAD_LIMIT)
 
 
-def _types_by_rows(ids: list[str] | None, reading: Reading) -> list[str]:
-    """What TCGA barcodes say of the samples; rows that would be left out are refused."""
-    if ids is None:
-        return []
-    part = Part("the files", sp.csr_array((len(ids), 0)), ids)
-    kept, notes = tumors_of_patients({"": part}, reading.keep_normals, reading.tumors)
-    lost = len(ids) - kept[""].matrix.shape[0]
-    if lost:
-        raise ValueError(
-            f"{lost} of {len(ids)} samples would be left out, and files that are read by rows are used "
-            f"whole ({'; '.join(notes)}); remove these rows from the files, or add --keep-normals or "
-            "--tumors all to use them"
-        )
-    return notes
+def _size(path: Path, inside: str | None) -> int:
+    packed = path.suffix.lower() in ONLY_ROWS
+    return DiskMatrix(place_of(path, inside)).nbytes if packed else path.stat().st_size

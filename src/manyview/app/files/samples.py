@@ -15,7 +15,15 @@ import scipy.sparse as sp
 
 from manyview._types import Array, Matrix
 from manyview.app.options import TUMORS
-from manyview.views.ids import named_rows, overlaps, places, refuse_lookalikes, take_rows, tie
+from manyview.engines.numpy.sources import is_streamed
+from manyview.views.ids import (
+    named_rows,
+    places,
+    refuse_lookalikes,
+    refuse_repeated,
+    refuse_strangers,
+    take_rows,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,16 @@ class Part:
 
     def rows(self, kept: Array) -> Part:
         """Some of the rows, with their ids."""
+        lost = self.matrix.shape[0] - len(kept)
+        if is_streamed(self.matrix):
+            if lost:
+                raise ValueError(
+                    f"{lost} of {self.matrix.shape[0]} samples would be left out of {self.file} (normal "
+                    "tissue, controls or further tumors of a patient), and files that are read by rows "
+                    "are used whole; remove these rows from the file, or add --keep-normals or --tumors "
+                    "all to use them"
+                )
+            return self
         ids = None if self.ids is None else [self.ids[i] for i in kept]
         used = kept if self.used is None else self.used[kept]
         return replace(self, matrix=self.matrix[kept], ids=ids, used=used)
@@ -96,16 +114,13 @@ class Part:
                 f"{self.file} has no sample id in {named_rows(empty)} below the header; fill it in, or "
                 "remove the row and what is no sample below it"
             )
-        counts = Counter(self.ids)
-        twice = [sample for sample, n in counts.items() if n > 1]
-        if twice:
-            rows = [row + 1 for row, sample in enumerate(self.ids) if sample == twice[0]]
-            others = f", and so are {len(twice) - 1} others" if len(twice) > 1 else ""
-            raise ValueError(
-                f"{self.file} has the sample id {twice[0]!r} more than once ({named_rows(rows)})"
-                f"{others}; ids must be unique, so remove or rename the repeated ones, or, if this is "
-                "not the column of ids, name that one by --index"
-            )
+        refuse_repeated(
+            self.ids,
+            self.file,
+            "ids must be unique, so remove or rename the repeated ones, or, if this is not the column of "
+            "ids, name that one by --index",
+            first=1,
+        )
 
 
 # --- TCGA barcodes: patient, sample type and vial; which samples of a patient are used ------------
@@ -547,13 +562,20 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     same = all(ids == listed[0] for ids in listed)
     if len(listed) < len(parts) or same:
         return _in_one_order(parts, listed, same)
+    if any(is_streamed(part.matrix) for part in parts.values()):
+        first, other = listed[0], next(part for part in parts.values() if part.ids != listed[0])
+        pairs = enumerate(zip(first, other.ids or (), strict=False))
+        row = next((f", row {i}: {a!r} and {b!r}" for i, (a, b) in pairs if a != b), "")
+        raise ValueError(
+            "files read by rows must list the same samples in one order, but "
+            f"{next(iter(parts.values())).file} ({len(first)} samples) and {other.file} "
+            f"({len(other.ids or ())}) do not{row}"
+        )
     sets = [set(ids) for ids in listed]
-    if tie(overlaps(sets)) == 0:
-        _complain_of_strangers(list(parts.values()))
-    refuse_lookalikes(listed, [part.file for part in parts.values()])
+    files = [part.file for part in parts.values()]
+    refuse_strangers(listed, files, union, _common_headings(list(parts.values())))
+    refuse_lookalikes(listed, files)
     shared, everyone = set.intersection(*sets), dict.fromkeys(i for ids in listed for i in ids)
-    if not union and not shared:
-        _complain_of_strangers(list(parts.values()))
     order = list(everyone) if union else [i for i in listed[0] if i in shared]
     matrices, notes, first_rows = {}, [], np.arange(0)
     for s, (view, part) in enumerate(parts.items()):
@@ -578,24 +600,12 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     return Aligned(matrices, order, first_rows, notes)
 
 
-def _complain_of_strangers(parts: list[Part]) -> None:
-    first, known = parts[0], set(parts[0].ids or ())
-    for part in parts[1:]:
-        ids = part.ids or [""]
-        if not known & set(ids):
-            hint = ""
-            both = set(first.features or ()) & set(part.features or ())
-            if both:
-                hint = (
-                    f". Their columns share {len(both)} names: if these are the samples, add "
-                    "--transpose all"
-                )
-            raise ValueError(
-                f"{part.file} shares no sample id with the files before it: {first.file} has "
-                f"{(first.ids or [''])[0]!r}, {part.file} has {ids[0]!r}; give one sample one id "
-                f"everywhere{hint}"
-            )
-        known &= set(ids)
+def _common_headings(parts: list[Part]) -> str:
+    """Where no row has a sample of the other files, the headings may."""
+    both = len(set.intersection(*(set(part.features or ()) for part in parts)))
+    return f". Their columns share {both} names: if these are the samples, add --transpose all" * (
+        both > 0
+    )
 
 
 def _in_one_order(parts: dict[str, Part], listed: list[list[str]], same: bool) -> Aligned:
