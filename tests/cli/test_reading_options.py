@@ -47,7 +47,7 @@ def test_from_the_question_to_the_answer(files):
     told = " ".join(summary["notes"])
     assert "transposed" in told and "case and the marks" in told and "'batch' left out" in told
     settings = json.loads((files / "run" / "run.json").read_text())["settings"]
-    assert settings["reading"]["match"] == "loose"
+    assert settings["match"] == "loose"
     done("predict", files / "run", f"rna={files / 'rna.csv'}", "--out", files / "new.csv")
     assert list(pd.read_csv(files / "new.csv")["id"][:2]) == ["Pat-00", "Pat-01"]
 

@@ -33,36 +33,10 @@ def option(
 
 def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
     """A field that is an argument of a command, given without a name."""
-    return field(default=default, metadata={"help": help, "metavar": metavar, "argument": True})
+    about = {"help": help, "metavar": metavar, "choices": (), "argument": True}
+    return field(default=default, metadata=about)
 
 
-FILES = partial(argument, "VIEW...", "One file per view, or name=file.")
-LABELS = partial(
-    option, "Known classes (id and label); only to score the clusters.", None, "FILE[:COLUMN]"
-)
-CLINICAL = partial(option, "Clinical table; its columns are tested by cluster.", None, "FILE")
-TIME = partial(option, "Column with the survival time.", None, "COLUMN")
-EVENT = partial(
-    option,
-    "Column with the event, and the value that marks it.",
-    None,
-    "COLUMN[=VALUE]",
-)
-HORIZON = partial(
-    option,
-    "Time up to which mean survival is compared; by default while 10% of every cluster, and 5 samples, "
-    "are at risk.",
-    None,
-    "TIME",
-)
-COVARIATES = partial(
-    option,
-    "Clinical columns that adjust hazard ratios (Cox regression).",
-    None,
-    "COLUMN,COLUMN",
-)
-GENE_SETS = partial(option, "Gene sets (pathways) to test by cluster.", None, "FILE.gmt")
-FIGURES = partial(option, "Also write figures as SVG, PNG and PDF.", False)
 NAMES = partial(
     option, "Name of a cluster in the report (0=Basal-like); repeatable.", (), "NUMBER=NAME"
 )
@@ -183,36 +157,65 @@ class Relations:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Output:
-    """How much a command prints."""
+class FileOptions:
+    """The files of a command, and how they are read."""
 
-    quiet: bool = option("Print errors only.", False)
-    json: bool = option("Print the summary as JSON.", False)
+    files: Many = argument("VIEW...", "One file per view, or name=file.")
+    reading: Reading = field(default_factory=Reading)
+    max_unpacked: float | None = MAX_UNPACKED()
 
 
-class KnownOptions:
-    """Clinical data and classes of the samples: options that two commands share."""
+@dataclass(frozen=True, kw_only=True)
+class ClinicalOptions:
+    """What is known of the samples beside the views."""
 
-    clinical: str | None
-    labels: str | None
-    time: str | None
-    event: str | None
-    horizon: float | None
-    covariates: str | None
-    adjust: Many = ()
-    batch: Any = ()  #: columns; of `predict` the name of one batch
+    clinical: str | None = option(
+        "Clinical table; its columns are tested by cluster.", None, "FILE"
+    )
+    time: str | None = option("Column with the survival time.", None, "COLUMN")
+    event: str | None = option(
+        "Column with the event, and the value that marks it.", None, "COLUMN[=VALUE]"
+    )
+    horizon: float | None = option(
+        "Time up to which mean survival is compared; by default while 10% of every cluster, and 5 "
+        "samples, are at risk.",
+        None,
+        "TIME",
+    )
+    covariates: str | None = option(
+        "Clinical columns that adjust hazard ratios (Cox regression).", None, "COLUMN,COLUMN"
+    )
+    labels: str | None = option(
+        "Known classes (id and label); only to score the clusters.", None, "FILE[:COLUMN]"
+    )
 
     def check_clinical(self) -> None:
         """Refuse options that need a clinical table if there is none."""
         for name in ("time", "event", "covariates", "adjust", "batch"):
-            if self.clinical is None and getattr(self, name):
+            if self.clinical is None and getattr(self, name, None):
                 raise ValueError(
                     f"--{name} names a column of the clinical table: give --clinical FILE"
                 )
 
 
 @dataclass(frozen=True, kw_only=True)
-class FitRequest(KnownOptions):
+class OutcomeOptions(ClinicalOptions):
+    """What clusters are compared with, and whether figures are drawn of that."""
+
+    gene_sets: str | None = option("Gene sets (pathways) to test by cluster.", None, "FILE.gmt")
+    figures: bool = option("Also write figures as SVG, PNG and PDF.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputOptions:
+    """How much a command prints."""
+
+    quiet: bool = option("Print errors only.", False)
+    json: bool = option("Print the summary as JSON.", False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
     """Cluster the samples of your files; write labels, weights, parts, the model and a report.
 
     One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
@@ -237,7 +240,6 @@ class FitRequest(KnownOptions):
     Exit status: 0 done, 1 failure, 2 bad input, 130 interrupted.
     """
 
-    files: Many = FILES()
     clusters: str = option(
         "Number of clusters; auto chooses it; communities: those of the fused graph.",
         metavar="K|auto|communities",
@@ -263,13 +265,6 @@ class FitRequest(KnownOptions):
         "allow",
         choices=("allow", "drop"),
     )
-    labels: str | None = LABELS()
-    clinical: str | None = CLINICAL()
-    time: str | None = TIME()
-    event: str | None = EVENT()
-    horizon: float | None = HORIZON()
-    covariates: str | None = COVARIATES()
-    gene_sets: str | None = GENE_SETS()
     adjust: Many = option(
         "Clinical column (age, sex) to regress out of every view; repeatable.",
         (),
@@ -280,9 +275,7 @@ class FitRequest(KnownOptions):
         (),
         "COLUMN",
     )
-    figures: bool = FIGURES()
     names: Many = NAMES()
-    reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
     seed: int = SEED()
     force: bool = FORCE()
@@ -300,12 +293,10 @@ class FitRequest(KnownOptions):
     resolution: float | None = option(
         "With --clusters communities: higher gives more clusters (default 1).", None
     )
-    max_unpacked: float | None = MAX_UNPACKED()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutcomesRequest(KnownOptions):
+class OutcomesRequest(OutcomeOptions, OutputOptions):
     """Compare the clusters of a finished fit with survival, clinical columns, gene sets and known classes.
 
     Writes the tables into the folder of the run and updates its report. Samples are matched by id;
@@ -319,20 +310,11 @@ class OutcomesRequest(KnownOptions):
     """
 
     out: Path = argument("RUN", "Folder of a finished fit.")
-    clinical: str | None = CLINICAL()
-    time: str | None = TIME()
-    event: str | None = EVENT()
-    horizon: float | None = HORIZON()
-    covariates: str | None = COVARIATES()
-    gene_sets: str | None = GENE_SETS()
-    labels: str | None = LABELS()
     match: str = MATCH(default="exact")
-    figures: bool = FIGURES()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
-class PredictRequest(KnownOptions):
+class PredictRequest(FileOptions, OutcomeOptions, OutputOptions):
     """Put new samples into the clusters of a saved model.
 
     Files are matched to the views of the fit by name. With the robust method a view may be absent, or
@@ -348,38 +330,26 @@ class PredictRequest(KnownOptions):
     """
 
     model: Path = argument("MODEL", "model.npz of a run, or the folder of the run.")
-    files: Many = FILES()
     out: Path = option("File for id, cluster and confidence (CSV).")
     rescale: bool = option(
         "Estimate the range of each feature from the new samples, for another platform.",
         False,
     )
     report: Path | None = option("Folder for tables and a report on the new samples.", None)
-    clinical: str | None = CLINICAL()
-    time: str | None = TIME()
-    event: str | None = EVENT()
-    horizon: float | None = HORIZON()
-    covariates: str | None = COVARIATES()
-    gene_sets: str | None = GENE_SETS()
-    labels: str | None = LABELS()
-    figures: bool = FIGURES()
-    reading: Reading = field(default_factory=Reading)
     relations: Relations = field(default_factory=Relations)
-    batch: str | None = option(
-        "Batch of these samples, known or new, after a fit with --batch.", None
+    new_batch: str | None = option(
+        "Batch of these samples, known or new, after a fit with --batch.", None, name="--batch"
     )
     fitted_on: Many = option(
         "File of the fit that stayed on disk; VIEW=FILE if it moved; repeatable.",
         (),
         "FILE",
     )
-    max_unpacked: float | None = MAX_UNPACKED()
     force: bool = FORCE()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelectRequest:
+class SelectRequest(FileOptions, OutputOptions):
     """Recommend a number of clusters, with reasons.
 
     \b
@@ -387,7 +357,6 @@ class SelectRequest:
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
 
-    files: Many = FILES()
     out: Path = option("Folder for the table, the picture and the reasons.")
     smallest: int = option("Smallest number of clusters.", 2, min=2, name="--from")
     largest: int | None = option(
@@ -402,15 +371,12 @@ class SelectRequest:
         None,
         choices=("bicv", "imputation"),
     )
-    reading: Reading = field(default_factory=Reading)
     seed: int = SEED()
-    max_unpacked: float | None = MAX_UNPACKED()
     force: bool = FORCE()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareRequest(KnownOptions):
+class CompareRequest(FileOptions, ClinicalOptions, OutputOptions):
     """Run every method on your files and write tables, a picture and a page to compare them.
 
     The same command continues after an interruption. agreement.csv and consensus.csv have the agreement
@@ -418,13 +384,6 @@ class CompareRequest(KnownOptions):
     columns for every method.
     """
 
-    files: Many = argument("VIEW_FILE...", "One file per view, or name=file.")
-    labels: str | None = option("Known classes: id and label, or one column in file order.", None)
-    clinical: str | None = CLINICAL()
-    time: str | None = TIME()
-    event: str | None = EVENT()
-    horizon: float | None = HORIZON()
-    covariates: str | None = COVARIATES()
     clusters: int = option("Number of clusters.", min=1)
     out: Path = option("Folder for the result files.")
     methods: str = option("all, paper, honest, omics, or names separated by commas.", "all")
@@ -439,10 +398,7 @@ class CompareRequest(KnownOptions):
     jobs: int = option("Parallel runs.", 1, min=1)
     max_seconds: float = option("Time limit of a run.", 300.0)
     max_memory: float = option("Memory limit of a run, in GiB.", 4.0)
-    reading: Reading = field(default_factory=Reading)
-    max_unpacked: float | None = MAX_UNPACKED()
     force: bool = BESIDE()
-    output: Output = field(default_factory=Output)
 
     @property
     def resume(self) -> str:
@@ -462,13 +418,12 @@ class DemoRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DatasetsRequest:
+class DatasetsRequest(OutputOptions):
     """List the data that comes with manyview, or write it as tables to try things on."""
 
     out: Path | None = option("Folder for the data as CSV files.", None)
     seed: int = option("Seed of the synthetic data.", 0, min=0)
     force: bool = FORCE()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -501,7 +456,7 @@ class ReproduceRequest:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReportRequest:
+class ReportRequest(OutputOptions):
     """Write the page of a finished run, or write it again.
 
     After a fit with --no-report it reads the files of the fit again (if their checksums are the same)
@@ -523,7 +478,6 @@ class ReportRequest:
     markdown: bool = option("Reproduction: print the numbers as Markdown.", False)
     force: bool = option("Fit: measure everything again.", False)
     max_unpacked: float | None = MAX_UNPACKED()
-    output: Output = field(default_factory=Output)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -545,36 +499,40 @@ class AppRequest:
 
 
 def options_in(request: type) -> Iterator[tuple[Field, Any]]:
-    """The options of a class with their types; those of the classes it holds are in their place."""
-    hints = get_type_hints(request)
-    for item in fields(request):
+    """The options of a class with their types: its own first, then those it inherits or holds."""
+    hints, order = get_type_hints(request), request.__mro__
+    owner = {n: i for i, cls in enumerate(order) for n in vars(cls).get("__annotations__", ())}
+    for item in sorted(fields(request), key=lambda item: owner[item.name]):
         if is_dataclass(hints[item.name]):
             yield from options_in(hints[item.name])
         else:
             yield item, hints[item.name]
 
 
+def values_of(request: Any) -> dict[str, Any]:
+    """Option → value, as `run.json` has it."""
+    found: dict[str, Any] = {}
+    for name, value in vars(request).items():
+        found |= values_of(value) if is_dataclass(value) else {name: value}
+    return found
+
+
 def check_choices(request: Any) -> None:
     """Refuse words that an option does not take."""
-    for item in fields(request):
-        value, choices = getattr(request, item.name), item.metadata.get("choices")
-        if is_dataclass(value):
-            check_choices(value)
-        elif choices and value is not None and value not in choices:
+    said = values_of(request)
+    for item, _ in options_in(type(request)):
+        value, choices = said[item.name], item.metadata["choices"]
+        if choices and value is not None and value not in choices:
             raise ValueError(f"--{item.name} must be one of {', '.join(choices)}, got {value!r}")
 
 
-def request_of(request: type[T], values: Mapping[str, Any], *, nested: bool = False) -> T:
-    """An object of a class of options from values by name, of which others are left out.
-
-    ``nested`` is how run.json has the classes that it holds: each under its own name.
-    """
+def request_of(request: type[T], values: Mapping[str, Any]) -> T:
+    """An object of a class of options from values by name, of which others are left out."""
     hints = get_type_hints(request)
     given: dict[str, Any] = {}
     for name in request.__dataclass_fields__:  # type: ignore[attr-defined]
         if is_dataclass(hints[name]):
-            inside = (values.get(name) or {}) if nested else values
-            given[name] = request_of(hints[name], inside, nested=nested)
+            given[name] = request_of(hints[name], values)
         elif name in values:
             value = values[name]
             given[name] = tuple(value or ()) if hints[name] == Many else value
@@ -583,23 +541,21 @@ def request_of(request: type[T], values: Mapping[str, Any], *, nested: bool = Fa
 
 def command_words(request: Any) -> list[str]:
     """What to type for these options; those that are as by default, and --force, are left out."""
-    words: list[str] = []
-    for item in fields(request):
-        value = getattr(request, item.name)
+    words, said = list[str](), values_of(request)
+    for item, _ in options_in(type(request)):
+        value = said[item.name]
         name = item.metadata.get("name", f"--{item.name.replace('_', '-')}")
-        if is_dataclass(value):
-            words += command_words(value)
-        elif value is None or value == item.default or item.name in ("force", "quiet", "json"):
+        if value is None or value == item.default or item.name in ("force", "quiet", "json"):
             continue
-        elif isinstance(value, bool):
+        if isinstance(value, bool):
             words.append(name if value else f"--no-{name[2:]}")
-        else:
-            for text in value if isinstance(value, tuple) else (value,):
-                shown = f"{text:g}" if isinstance(text, float) else str(text)
-                if "argument" in item.metadata:
-                    words.append(shown)
-                else:  # what begins with a hyphen would be another option
-                    words += [f"{name}={shown}"] if shown.startswith("-") else [name, shown]
+            continue
+        for text in value if isinstance(value, tuple) else (value,):
+            shown = f"{text:g}" if isinstance(text, float) else str(text)
+            if "argument" in item.metadata:
+                words.append(shown)
+            else:  # what begins with a hyphen would be another option
+                words += [f"{name}={shown}"] if shown.startswith("-") else [name, shown]
     return words
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from manyview.app.files.clinical import ClinicalTable, clinical_ids, read_clinic
 from manyview.app.files.relations import with_relations
 from manyview.app.files.samples import EXACT, Rule
 from manyview.app.files.text import split_suffix
-from manyview.app.options import FitRequest, KnownOptions, request_of
+from manyview.app.options import ClinicalOptions, FitRequest, request_of, values_of
 from manyview.app.run.folder import changed_views
 from manyview.app.run.meaning import known, question
 from manyview.covariates import adjust
@@ -71,8 +71,8 @@ class Inputs:
 
 def recorded_settings(ask: FitRequest) -> dict[str, Any]:
     """The request as `run.json` has it: all that decides the results."""
-    found = {k: v for k, v in asdict(ask).items() if k not in ("output", "max_unpacked")}
-    found["relations"] = {kind: files for kind, files in found["relations"].items() if files}
+    unread = {"quiet", "json", "max_unpacked"}
+    found = {k: v for k, v in values_of(ask).items() if k not in unread and v not in (None, ())}
     return {k: str(v) if isinstance(v, Path) else v for k, v in found.items()}
 
 
@@ -119,9 +119,7 @@ def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
     try:
         model = load(folder / "model.npz", fitted_on=[item["path"] for item in about["inputs"]])
         zero_rows = model.get_params().get("zero_rows", "auto")
-        read = read_inputs(
-            request_of(FitRequest, settings, nested=True), zero_rows, lambda text: None
-        )
+        read = read_inputs(request_of(FitRequest, settings), zero_rows, lambda text: None)
         changed = changed_views(about, model, read.views)
     except (*BAD_INPUT, KeyError, TypeError) as error:
         raise NotTheData(f"the data of the fit cannot be read again ({error})") from None
@@ -146,8 +144,8 @@ def _check_file(item: Mapping[str, Any]) -> None:
 # Clinical tables and known classes ----------------------------------------------------------------
 
 
-def known_ids(asked: KnownOptions) -> list[list[str]]:
-    """Requested columns of the files, which may hold ids: they help to read the views."""
+def known_ids(asked: ClinicalOptions) -> list[list[str]]:
+    """Columns of the files that are asked for, which may hold ids: they help to read the views."""
     found = [] if asked.clinical is None else clinical_ids(asked.clinical)
     if asked.labels is not None:
         path, _ = split_column(asked.labels)
@@ -156,7 +154,7 @@ def known_ids(asked: KnownOptions) -> list[list[str]]:
 
 
 def read_given(
-    asked: KnownOptions,
+    asked: ClinicalOptions,
     samples: Sequence[Any] | None,
     n: int,
     views: ReadViews | None = None,
@@ -169,9 +167,12 @@ def read_given(
         found.columns = table.columns
         found.time, found.event, note = _endpoint(asked, table)
         found.covariates = _columns(table, asked.covariates)
-        found.adjust = tuple(table.name_of(name, "--adjust") for name in asked.adjust)
-        if asked.batch:
-            columns = [table.columns[table.name_of(name, "--batch")] for name in asked.batch]
+        found.adjust = tuple(
+            table.name_of(name, "--adjust") for name in getattr(asked, "adjust", ())
+        )
+        batch = getattr(asked, "batch", ())
+        if batch:
+            columns = [table.columns[table.name_of(name, "--batch")] for name in batch]
             levels = [
                 ["missing" if v in (None, "") or v != v else str(v) for v in c] for c in columns
             ]
@@ -207,7 +208,7 @@ def _columns(table: ClinicalTable, text: str | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(table.name_of(name, "--covariates") for name in names))
 
 
-def _endpoint(asked: KnownOptions, table: ClinicalTable) -> tuple[str | None, str | None, str]:
+def _endpoint(asked: ClinicalOptions, table: ClinicalTable) -> tuple[str | None, str | None, str]:
     """Columns of time and event: as named, or recognized; one may be named if it is a recognized one."""
     found = recognize(table.columns)
     if asked.time is None and asked.event is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +33,7 @@ from .terminal import Voice, caught_warnings
 def run_predict(ask: PredictRequest, voice: Voice) -> None:
     """Label the samples of the files and write id, cluster and confidence."""
     model_file, out = ask.model, ask.out
-    beside = replace(ask, batch=None)
-    beside.check_clinical()
+    ask.check_clinical()
     given_beside = ask.clinical is not None or ask.labels is not None
     if ask.report is None and (given_beside or ask.gene_sets is not None):
         raise ValueError("clinical tables, known classes and gene sets go with --report FOLDER")
@@ -61,7 +59,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
             ask.files,
             missing="allow" if any(map(allows, held.names)) else "error",
             fitted=_features(model),
-            known=known_ids(beside),
+            known=known_ids(ask),
             **vars(ask.reading),
         )
         known = model.sample_names_in_
@@ -71,7 +69,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
         cohort = None
         with caught_warnings() as warned:
             aligned = isinstance(model, RobustWMNMF) and model.needs_batch
-            if aligned != (ask.batch is not None):
+            if aligned != (ask.new_batch is not None):
                 raise ValueError(
                     f"{model_file} was fitted with --batch: name the batch of these samples (--batch), "
                     "one of those of the fit or a new name"
@@ -87,11 +85,11 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
                 cohort = predict_cohort(model, views, rescale=ask.rescale)
                 labels, sure = cohort.labels, cohort.confidence
             else:
-                batch = {"batch": [ask.batch] * len(data.first_rows)} if aligned else {}
+                batch = {"batch": [ask.new_batch] * len(data.first_rows)} if aligned else {}
                 fitted = getattr(getattr(model, "_batches", None), "names", ())
-                if aligned and ask.batch not in fitted:
+                if aligned and ask.new_batch not in fitted:
                     data.notes.append(
-                        f"--batch: {ask.batch!r} is not a batch of the fit ({', '.join(fitted[:5])}"
+                        f"--batch: {ask.new_batch!r} is not a batch of the fit ({', '.join(fitted[:5])}"
                         f"{', …' if len(fitted) > 5 else ''}); its samples are aligned as a new batch."
                     )
                 labels, sure = model.predict(views, **batch), None
@@ -145,7 +143,7 @@ def _write_report(
     """The folder of a run, of the new samples."""
     assert ask.report is not None
     ids = None if data.sample_names is None else data.sample_names.tolist()
-    given = read_given(replace(ask, batch=None), ids, len(cohort.labels), data, data.rule)
+    given = read_given(ask, ids, len(cohort.labels), data, data.rule)
     data.notes.extend(given.notes)
     if ask.gene_sets is not None:
         check_gene_sets(cohort.views, ask.gene_sets)
