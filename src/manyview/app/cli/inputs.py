@@ -145,7 +145,7 @@ def _check_file(item: Mapping[str, Any]) -> None:
 
 
 def known_ids(asked: ClinicalOptions) -> list[list[str]]:
-    """Columns of the files that are asked for, which may hold ids: they help to read the views."""
+    """Requested columns of the files, which may hold ids: they help to read the views."""
     found = [] if asked.clinical is None else clinical_ids(asked.clinical)
     if asked.labels is not None:
         path, _ = split_column(asked.labels)

@@ -405,7 +405,7 @@ def existing(path: Path) -> Path:
     kinds = (*KINDS, *ONLY_ROWS)
     if split_suffix(path.name)[1] not in kinds:
         raise ValueError(
-            f"{path.name} is of no known kind; files may be {', '.join(kinds)}, and tables of text also "
+            f"{path.name} is of an unknown kind; files may be {', '.join(kinds)}, and tables of text also "
             "packed: .csv.gz, .csv.bz2, .csv.zst"
         )
     return path
@@ -418,7 +418,7 @@ def file_checksum(path: str) -> str:
 
 
 def _stay_on_disk(files: Sequence[str | Path], asked: bool) -> bool:
-    """Whether to read by rows: where asked for, or where files that can be read so are large together."""
+    """Whether to read by rows: where requested, or where files that can be read so are large together."""
     places = [(path, inside) for _, path, inside in map(located, map(str, files))]
     unfit = [path for path, _ in places if path.suffix.lower() not in STREAMABLE]
     if asked and unfit:
