@@ -18,7 +18,7 @@ class Halfway(Solver):
 
 
 class Ridge:
-    def prepare(self, X):
+    def prepare(self, X, view):
         return self
 
     def value(self, V):

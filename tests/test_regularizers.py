@@ -48,7 +48,7 @@ def value_that_writes(self, V):
 
 
 BROKEN_TERMS = {
-    r"lacks value\(V\) or split": {"split": None, "prepare": lambda self, X: object()},
+    r"lacks value\(V\) or split": {"split": None, "prepare": lambda self, X, view: object()},
     "not half the gradient": {"split": lambda self, V: (0.0, 2 * V)},
     "must be finite and nonnegative": {"split": lambda self, V: (-V, 0.0)},
     "does not fit V": {"split": lambda self, V: (0.0, V[:3])},
@@ -66,5 +66,5 @@ def test_a_broken_regularizer_is_told_what_is_wrong(sentence):
 
 
 def test_an_object_without_prepare_is_told_so():
-    with pytest.raises(AssertionError, match=r"has no prepare\(X\)"):
+    with pytest.raises(AssertionError, match=r"has no prepare\(X, view\)"):
         check_regularizer(object())

@@ -76,7 +76,9 @@ def _problem(random_state: int) -> Problem:
     return Problem(X, U, V, rng.random((ROWS, COMPONENTS)), rng.random((ROWS, 1)))
 
 
-def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0) -> None:
+def check_regularizer(
+    regularizer: Any, *, X: Any = None, view: str = "view0", random_state: int = 0
+) -> None:
     """Check an object that is to be ``WMNMF(regularizer=...)``.
 
     The parts of ``split(V)`` must be nonnegative and their difference half the gradient of
@@ -88,11 +90,13 @@ def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0)
     Parameters
     ----------
     regularizer : object
-        An object with ``prepare(X)``, see `Regularizer` and `Term`.
+        An object with ``prepare(X, view)``, see `Regularizer` and `Term`.
     X : array (n_samples, n_features), optional
         A view to prepare it for, where it fits no other: say a graph of your own samples. Small views
         suffice (differences are computed for every entry of V), and no fit is then made. By default a
         random problem.
+    view : str, default="view0"
+        The name of this view.
     random_state : int, default=0
         Seed of the random problems.
 
@@ -108,18 +112,17 @@ def check_regularizer(regularizer: Any, *, X: Any = None, random_state: int = 0)
     """
     name = type(regularizer).__name__
     if not callable(getattr(regularizer, "prepare", None)):
-        raise AssertionError(f"{name} has no prepare(X), which returns the term of one view")
-    problem = _problem(random_state)
-    view = problem.X if X is None else np.asarray(X, dtype=float)
-    if view.ndim != 2:
-        raise AssertionError(f"X must be one view, samples × features; it has shape {view.shape}")
-    V = 0.1 + np.random.default_rng(random_state).random((len(view), COMPONENTS))
-    term = regularizer.prepare(view)
-    _check_term(term, V, f"{name}.prepare(X)")
+        raise AssertionError(f"{name} has no prepare(X, view), which returns the term of one view")
+    given = _problem(random_state).X if X is None else np.asarray(X, dtype=float)
+    if given.ndim != 2:
+        raise AssertionError(f"X must be one view, samples × features; it has shape {given.shape}")
+    V = 0.1 + np.random.default_rng(random_state).random((len(given), COMPONENTS))
+    term, label = regularizer.prepare(given, view), f"{name}.prepare(X, view)"
+    _check_term(term, V, label)
     if not isinstance(term, Linkable):
-        _check_rows(term, V, f"{name}.prepare(X)")
-    elif (linked := term.link(view[:5] * 1.1, V)) is not None:
-        _check_term(linked, V[:5], f"{name}.prepare(X).link(X_new, V)")
+        _check_rows(term, V, label)
+    elif (linked := term.link(given[:5] * 1.1, V)) is not None:
+        _check_term(linked, V[:5], f"{label}.link(X_new, V)")
     if X is not None:
         return
     for solver in SOLVERS:
@@ -169,7 +172,7 @@ def check_solver(
     _check_factor(V, problem.V, f"the V of {name}.start")
     _check_unit_sums(steps, U, f"{name}.start")
     for regularizer in chosen:
-        term = regularizer.prepare(problem.X)
+        term = regularizer.prepare(problem.X, "view0")
         with _as_failure():
             check_needs(steps, term)
         label = f"{name} with {type(regularizer).__name__}"

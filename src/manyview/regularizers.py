@@ -1,6 +1,6 @@
 """Regularizers of the coefficients V: graph smoothness, sparsity, orthogonality.
 
-A regularizer is any object with ``prepare(X)``, called once per view, which returns a term with
+A regularizer is any object with ``prepare(X, view)``, called once per view, which returns a term with
 
 - ``value(V)``: g(V);
 - ``split(V)``: (negative, positive) parts of half its gradient, both nonnegative;
@@ -31,13 +31,15 @@ __all__ = ["Graph", "Orthogonal", "Regularizer", "Sparse", "TakesTensors", "make
 class Regularizer(Protocol):
     """What ``regularizer=`` takes besides names."""
 
-    def prepare(self, X: Matrix) -> Term:
-        """Prepare the term of a view, once, before its fit.
+    def prepare(self, X: Matrix, view: str) -> Term:
+        """Read a view once, before its fit.
 
         Parameters
         ----------
         X : matrix (n_samples, n_features)
             The scaled view.
+        view : str
+            Its name.
 
         Returns
         -------
@@ -76,7 +78,7 @@ class Graph:
 
     takes_tensors = True
 
-    def prepare(self, X: Matrix) -> GraphTerm:
+    def prepare(self, X: Matrix, view: str = "") -> GraphTerm:
         return self.term(X, *self.edges(X))
 
     def edges(self, X: Matrix) -> tuple[sp.csr_array, float | None]:
@@ -137,7 +139,7 @@ class Sparse:
 
     takes_tensors = True
 
-    def prepare(self, X: Matrix) -> Sparse:
+    def prepare(self, X: Matrix, view: str = "") -> Sparse:
         return self
 
     def value(self, V: Array) -> float:
@@ -160,7 +162,7 @@ class Orthogonal:
 
     takes_tensors = True
 
-    def prepare(self, X: Matrix) -> Orthogonal:
+    def prepare(self, X: Matrix, view: str = "") -> Orthogonal:
         return self
 
     def value(self, V: Array) -> float:
@@ -204,14 +206,15 @@ def make_regularizer(choice: Any, graph: Graph) -> Regularizer:
     if callable(getattr(choice, "prepare", None)):
         return choice
     raise ValueError(
-        f"regularizer must be {', '.join(map(repr, NAMED))}, None or an object with prepare(X), which "
-        f"returns a term with value(V) and split(V), or a dict of these by view; got {choice!r}"
+        f"regularizer must be {', '.join(map(repr, NAMED))}, None or an object with prepare(X, view), "
+        f"which returns a term with value(V) and split(V), or a dict of these by view; got {choice!r}"
     )
 
 
 def prepared_term(
     regularizer: Any,
     X: Any,
+    view: str,
     s: int,
     keep: Callable[[str, Callable[[], Any]], Any],
     tensors: bool = False,
@@ -223,7 +226,7 @@ def prepared_term(
             "engine='torch'; set takes_tensors = True on it if it can, or use engine='numpy'"
         )
     if not isinstance(regularizer, Graph):
-        return regularizer.prepare(resident(X))
+        return regularizer.prepare(resident(X), view)
     # The term holds the view as it is read, not a scaled copy of a large one.
     return regularizer.term(X, *keep(f"graph {s}", partial(_edges_of, regularizer, X)))
 

@@ -148,8 +148,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         Weight of the regularizer. The default suits the graph; "sparse" and "orthogonal" may need
         less, above all with HALS, where no rescaling undoes their pull towards zero.
     regularizer : {"graph", "sparse", "orthogonal"}, None, object or dict, default="graph"
-        g, or an object with ``prepare(X)`` (`manyview.extend`). A dict gives these by the names of views,
-        {"rna": MyGraph(A), "cnv": None}; views it lacks are "graph".
+        g, or an object with ``prepare(X, view)`` (`manyview.extend`). A dict gives these by the names of
+        views, {"rna": MyGraph(A), "cnv": None}; views it lacks are "graph".
     n_neighbors : int, default=5
         Neighbors of a sample in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
@@ -397,9 +397,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         )
         for s, (X, name) in enumerate(zip(Xs, views.names, strict=True)):
             g = make_regularizer(of_view(self.regularizer, name, "graph"), graph)
-            terms.append(prepare(g, X, s))
+            terms.append(prepare(g, X, name, s))
             starts_alike = self.init != "gnmf" or isinstance(g, Graph)
-            start_terms.append(terms[s] if starts_alike else prepare(graph, X, s))
+            start_terms.append(terms[s] if starts_alike else prepare(graph, X, name, s))
         fill = filling(Xs, fitted, self.n_neighbors, K)
         Xs = masked(Xs, views.names, self._solver, K)
         warn_scarce_views(Xs, views.names, K)

@@ -280,7 +280,7 @@ def test_numbers_that_do_not_fit_float32(device):
 @on_devices
 def test_a_regularizer_of_your_own_must_say_that_it_takes_tensors(device):
     class Ridge:
-        def prepare(self, X):
+        def prepare(self, X, view):
             return self
 
         def value(self, V):

@@ -321,7 +321,7 @@ class MyGraph:
     def __init__(self, n, sign=1.0):
         self.L, self.sign = np.kron(np.eye(n // 2), [[1.0, -1], [-1, 1]]), sign
 
-    def prepare(self, X):
+    def prepare(self, X, view):
         if len(X) != len(self.L):
             raise ValueError("other samples")
         return self

@@ -37,7 +37,7 @@ def random_views(rng, n=20, features=(6, 4, 5)):
 def random_problem(seed, solver, regularizer, k=3):
     rng = np.random.default_rng(seed)
     Xs = random_views(rng)
-    terms = [regularizer.prepare(X) for X in Xs]
+    terms = [regularizer.prepare(X, "") for X in Xs]
     start = starting_factors(Xs, "random", k, terms, solver, 3, rng)
     return Xs, start, terms
 
@@ -203,7 +203,7 @@ def test_a_callback_gets_the_frozen_state(estimator):
 class Ridge:
     """A user's own regularizer, g(V) = ‖V‖²."""
 
-    def prepare(self, X):
+    def prepare(self, X, view):
         return self
 
     def value(self, V):

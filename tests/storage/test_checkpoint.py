@@ -246,7 +246,7 @@ class Ridge:
     def __init__(self, c):
         self.c = c
 
-    def prepare(self, X):
+    def prepare(self, X, view):
         return self
 
     def value(self, V):

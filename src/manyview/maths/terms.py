@@ -97,7 +97,7 @@ class NoPenalty:
 
     takes_tensors = True
 
-    def prepare(self, X: Matrix) -> NoPenalty:
+    def prepare(self, X: Matrix, view: str = "") -> NoPenalty:
         return self
 
     def value(self, V: Array) -> float:
