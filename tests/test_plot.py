@@ -230,6 +230,18 @@ def test_rare_levels_are_folded_and_nothing_significant_is_cut():
     }
 
 
+def test_missing_views_are_drawn_by_combination():
+    data = mv.datasets.make_synthetic(60, n_clusters=3, noisy_views=(), random_state=0)
+    table = mv.datasets.missing_views(mv.datasets.remove_views(data, 0.3, seed=0))
+    figure, (left, right) = plt.subplots(1, 2)
+    assert plot.missing_views(table, ax=right) is right and not left.has_data()
+    figure.canvas.draw()
+    assert [t.get_text() for t in right.get_xticklabels()] == list(data.views)
+    assert [int(t.get_text()) for t in right.get_yticklabels()] == list(table["samples"])
+    drawn = right.collections[0].get_array().reshape(len(table), -1)
+    np.testing.assert_array_equal(drawn, table[list(data.views)].to_numpy())
+
+
 def test_an_overview_is_there_for_any_data(model):
     figure = plot.overview(model)
     figure.canvas.draw()

@@ -105,8 +105,7 @@ def missing_views(views: Any) -> Any:
     -------
     DataFrame
         A column of True and False for each view; "samples", how many samples have exactly these views;
-        "missing", samples × missing views. `manyview.plot` needs no function of its own for it:
-        ``missing_views(views).plot.bar(y="samples")``.
+        "missing", samples × missing views. `manyview.plot.missing_views` draws it.
     """
     data = _read(views)
     kinds, counts = np.unique(_present(data), axis=0, return_counts=True)

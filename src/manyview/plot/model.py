@@ -360,6 +360,39 @@ def draw_weights(
     ax.figure.colorbar(image, ax=ax, pad=0.02)
 
 
+def missing_views(table: Any, ax: Any = None, *, color: str = PALETTE[0]) -> Any:
+    """Which views samples have: a row per combination of views, the most frequent at the top.
+
+    Parameters
+    ----------
+    table : DataFrame
+        What `manyview.datasets.missing_views` gave.
+    ax : matplotlib Axes, optional
+        Where to draw; by default the current one.
+    color : str
+        Of the views that samples have.
+
+    Returns
+    -------
+    matplotlib Axes
+    """
+    from matplotlib.colors import ListedColormap
+
+    ax = axes(ax)
+    has = table.drop(columns=["samples", "missing"])
+    colors = ListedColormap([UNKNOWN, color])
+    ax.pcolormesh(has.to_numpy(float), cmap=colors, vmin=0, vmax=1, edgecolors="white", lw=2)
+    ax.invert_yaxis()
+    how = {"rotation": 45, "ha": "right"} if has.shape[1] > 5 else {}
+    name_ticks(ax, "x", np.arange(has.shape[1]) + 0.5, list(has), **how)
+    name_ticks(ax, "y", np.arange(len(has)) + 0.5, table["samples"])
+    ax.set_ylabel("samples with these views")
+    complete = int(table.loc[table["missing"] == 0, "samples"].sum())
+    title(ax, f"{complete} of {int(table['samples'].sum())} samples have all views")
+    plain(ax, "left", "bottom")
+    return ax
+
+
 def consensus(
     found: Any,
     ax: Any = None,
