@@ -18,6 +18,7 @@ from manyview.paper import command, costs, experiments, tasks
 from manyview.paper.command import PORTION, portioned
 from manyview.paper.costs import BETA, P
 from manyview.paper.experiments import EXPERIMENTS, Cell, Experiment, Options, grid
+from manyview.paper.lihc import load_lihc
 from manyview.paper.results import DIGITS
 from manyview.paper.tasks import Rounds
 from manyview.wmnmf import Problem, Settings, run
@@ -80,6 +81,42 @@ def test_lihc_runs_whole_from_all_three_formats(tmp_path, monkeypatch):
         reproduce(["lihc"], tmp_path / "out", data=tmp_path / "csv")
     entry = json.loads((tmp_path / "out" / "reproduction.json").read_text())["experiments"][0]
     assert "24 samples, 2 classes" in entry["about"] and "--data" in entry["command"]
+
+
+def test_lihc_reads_public_files_as_they_are(tmp_path):
+    """Features in rows, barcodes of aliquots, tumors and normal tissue, probes with empty cells."""
+    rng = np.random.default_rng(0)
+    ids = [f"TCGA-DD-A{i:03d}-{kind}A" for kind, n in (("01", 20), ("11", 8)) for i in range(n)]
+    y = np.array([name.endswith("11A") for name in ids])
+    labels = pd.DataFrame({"sample": ids, "label": np.where(y, "normal", "tumor")})
+    labels.to_csv(tmp_path / "labels.csv", index=False)
+    names = {"rna": "-11R-A131-07", "cnv": "-11D-A12X-01", "methylation450": "-11D-A12Y-05"}
+    for name, ending in names.items():
+        X = rng.normal(size=(30, 2))[:, y.astype(int)] + rng.normal(size=(30, 28))
+        frame = pd.DataFrame(X, [f"cg{j:08d}" for j in range(30)], [f"{i}{ending}" for i in ids])
+        if name == "cnv":
+            frame = frame.iloc[:, 1:]
+        if name == "methylation450":
+            frame.iloc[:5, 2:9] = np.nan
+            frame = frame.iloc[:, ::-1]
+        frame.to_csv(tmp_path / f"TCGA-LIHC.{name}.tsv.gz", sep="\t", index_label="probe")
+    data = load_lihc(tmp_path, n_features=26)
+    assert [X.shape for X in data.views.values()] == [(27, 26), (27, 26), (27, 25)]
+    assert "5 features of methylation have empty cells" in data.description
+    short = [name[:16] for name in data.sample_names]
+    assert sorted(short) == sorted(ids[1:])
+    of = dict(zip(labels["sample"], labels["label"], strict=True))
+    assert [of[name] for name in short] == data.labels.tolist()
+    X = pd.read_csv(tmp_path / "TCGA-LIHC.rna.tsv.gz", sep="\t", index_col=0)
+    first = data.feature_names["expression"][0]
+    assert data.views["expression"][3, 0] == X.loc[first, short[3] + names["rna"]]
+    frame = pd.read_csv(tmp_path / "TCGA-LIHC.cnv.tsv.gz", sep="\t", index_col=0)
+    tumors = frame[[name for name in frame if "-01A" in name]]
+    tumors.to_csv(tmp_path / "TCGA-LIHC.cnv.tsv.gz", sep="\t")
+    with pytest.raises(
+        ValueError, match="19 samples have a label and are in all three files, with 1 class"
+    ):
+        load_lihc(tmp_path)
 
 
 def test_bad_questions_are_answered_by_a_sentence(tmp_path):
