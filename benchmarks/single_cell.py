@@ -14,13 +14,15 @@ package (scanpy with igraph, muon, mofapy2) is not installed are left out, and s
 is igraph's, until it settles, seed 0. All get the same matrices: log-normalized, as the set comes.
 
 --batches clusters synthetic CITE-seq of several batches: ARI with the types, NMI with the batches (of the
-types themselves: where batches hold other types it is not 0), with `batch=` and without.
+types themselves: where batches hold other types it is not 0), with `batch=` and without, and the share of
+counterparts where the fit warns that batches have few types in common.
 """
 
 import argparse
 import contextlib
 import io
 import os
+import re
 import sys
 import time
 import warnings
@@ -180,6 +182,9 @@ def theirs(
 def batched(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray, np.ndarray]]:
     """Name, views, types and batches of synthetic cells."""
     lacking, half, three = np.ones((2, 8)), np.ones((2, 8)), np.ones((3, 8))
+    few = {shared: np.ones((2, 8)) for shared in (6, 4, 2, 0)}
+    for shared, odds in few.items():
+        odds[0, shared::2] = odds[1, shared + 1 :: 2] = 0
     lacking[1, 0] = lacking[0, 3] = half[1, :4] = 0
     three[0, [1, 2]] = three[1, [0, 5]] = three[2, 3] = 0
     for name, options, own in (
@@ -191,6 +196,7 @@ def batched(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray, np.ndarra
         ("each lacks a type, effects differ by type", {"batch_types": lacking}, 0.3),
         ("one lacks half of the types", {"batch_types": half}, 0.0),
         ("three batches lack types", {"n_batches": 3, "batch_types": three}, 0.0),
+        *((f"{n} of 8 types in common", {"batch_types": odds}, 0.0) for n, odds in few.items()),
     ):
         data = mv.datasets.make_single_cells(n, 8, **{"n_batches": 2, **options}, random_state=1)
         batch = np.unique(data.clinical["batch"], return_inverse=True)[1]
@@ -205,25 +211,30 @@ def batched(n: int) -> Iterator[tuple[str, dict[str, Any], np.ndarray, np.ndarra
 
 
 def compare_batches(n: int) -> None:
-    def clustered(views: dict[str, Any], **batch: Any) -> np.ndarray:
-        return mv.RobustWMNMF("communities", random_state=0).fit(views, **batch).labels_
+    def clustered(views: dict[str, Any], **batch: Any) -> tuple[np.ndarray, str]:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = mv.RobustWMNMF("communities", random_state=0).fit(views, **batch)
+        found = re.findall(r"only (\d+%) of batch", " ".join(str(w.message) for w in told))
+        return model.labels_, ", ".join(found) or "no"
 
     heads = [
         "cells",
         "manyview, batch=",
         "manyview without",
         "types themselves",
+        "warning",
     ]
     print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|", flush=True)
     for name, views, types, batch in batched(n):
-        found = [timed(lambda v=views, b=batch: clustered(v, batch=b))[0]]
-        found.append(timed(lambda v=views: clustered(v))[0])
+        found, warned = clustered(views, batch=batch)
+        found = [found, clustered(views)[0]]
         cells = [
             f"{adjusted_rand_score(types, labels):.3f} / "
             f"{normalized_mutual_info_score(batch, labels):.3f}"
             for labels in found
         ]
-        cells.append(f"1 / {normalized_mutual_info_score(batch, types):.3f}")
+        cells += [f"1 / {normalized_mutual_info_score(batch, types):.3f}", warned]
         print("| " + " | ".join([name, *cells]) + " |", flush=True)
 
 

@@ -332,7 +332,7 @@ class RobustWMNMF(
             The batch of every sample, in the order of the rows; a Series is matched by the names of the
             samples. Batches are aligned in every view before distances are measured, and the weights
             of the views are learned within batches. Groups that a batch lacks stay apart if the batches
-            share most others; batches without a common group are merged: do not align these.
+            share most others; a warning says where batches seem to share few, so that groups may be merged.
             `predict` then needs the batches of the new samples, which may be new.
 
         Returns
@@ -388,6 +388,7 @@ class RobustWMNMF(
         else:
             measured = fuse.measure_batches(views, present, self._scalings, dtype)
             self._batches, spaces = measured
+            self._batches.tell_few_shared()
         del there  # on a GPU a copy of the data
         if self.n_clusters != "communities":
             # No more clusters than distinct samples: identical ones stay together.

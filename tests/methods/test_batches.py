@@ -68,6 +68,32 @@ def test_cells_of_an_unseen_batch_find_their_types():
         model.predict({name: X[:3] for name, X in new.items()}, batch=["few"] * 3)
 
 
+def test_batches_with_few_common_types_are_told_and_subsets_are_not():
+    apart = np.ones((2, 6))
+    apart[0, ::2] = apart[1, 1::2] = 0
+    for effect in (0.5, 1.0):
+        views, types, batch = cells(batch_types=apart, batch_effect=effect)
+        with pytest.warns(
+            UserWarning, match=r"only \d\d% of batch 'batch\d' and larger batches have"
+        ):
+            model = fitted(views, batch)
+        assert scores(types, model.labels_)["ari"] < 0.9  # what the warning is for
+    part = np.ones((2, 6))
+    part[1, [0, 2, 3, 4]] = 0
+    views, types, batch = cells(batch_types=part)  # a warning would be an error
+    assert scores(types, fitted(views, batch).labels_)["ari"] > 0.97
+
+
+def test_an_unseen_batch_of_other_types_is_told():
+    apart = np.ones((3, 6))
+    apart[:2, ::2] = apart[2, 1::2] = 0
+    views, _, batch = cells(700, n_batches=3, batch_types=apart)
+    old = batch != "batch2"
+    model = fitted({name: X[old] for name, X in views.items()}, batch[old], 3)
+    with pytest.warns(UserWarning, match="of batch 'batch2' and the samples of the fit have a"):
+        model.predict({name: X[~old] for name, X in views.items()}, batch=batch[~old])
+
+
 def test_batches_without_effect_change_no_cluster_and_noise_follows_no_batch(rng):
     views, _, batch = cells(batch_effect=0)
     assert scores(fitted(views).labels_, fitted(views, batch).labels_)["ari"] > 0.99

@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from sklearn.cluster import KMeans
 
 from manyview._types import Array, Matrix, storable
+from manyview._warn import warn_user
 
 from .distances import Geometry
 from .masked import unit_sum_rows
@@ -42,6 +43,10 @@ FEWEST = 30
 NEXT_TO = 4.0
 #: Of equally good shifts the smallest wins.
 SHORTEST = 1e-3
+#: Centers of a group are mostly within this many times that distance of each other. Synthetic batches
+#: with a smaller share of such centers than `FEW_SHARED` mostly have merged types
+#: (`benchmarks/single_cell.py --batches`).
+SAME, FEW_SHARED = 2.0, 0.5
 
 
 @storable
@@ -108,6 +113,13 @@ class Batches:
     centers: Array
     mass: Array
     near: float
+    #: How much of every batch and of larger ones has a counterpart in the other, after the shift.
+    shared: Array
+
+    def tell_few_shared(self) -> None:
+        """Warn of batches that seem to share few groups with larger ones."""
+        for name, share in zip(self.names, self.shared, strict=True):
+            _tell_few_shared(name, share)
 
     def move(
         self, Zs: Sequence[Matrix], present: Sequence[Array], batch: Sequence[Any]
@@ -122,7 +134,11 @@ class Batches:
                 Y[rows] = self._settled(Y[rows] + self.shifts[b], self.effects[:, b])
                 continue
             centers, mass = _centers(Y[rows])
-            moved = Y[rows] + _shift(self.centers, self.mass, centers, mass, self.near)
+            shift = _shift(self.centers, self.mass, centers, mass, self.near)
+            moved = Y[rows] + shift
+            if len(rows) >= FEWEST:
+                share = _shared(self.centers, self.mass, centers + shift, mass, self.near)
+                _tell_few_shared(str(name), share, "the samples of the fit")
             # What is left in each cluster, whose means stay as they are.
             R = _memberships(moved, self.clusters)
             left = (R.T @ moved - R.sum(axis=0)[:, None] * self.means) / (
@@ -151,16 +167,18 @@ def aligned(
     near = NEXT_TO * _typical_gap([centers for centers, _ in parts])
     order = np.argsort(-sizes, kind="stable")
     centers, mass = parts[order[0]]
+    shared = np.ones(len(names))
     for b in order[1:]:
         own, share = parts[b]
         shifts[b] = _shift(centers, mass, own, share, near)
+        if sizes[b] >= FEWEST:
+            shared[b] = _shared(centers, mass, own + shifts[b], share, near)
         centers, mass = np.vstack([centers, own + shifts[b]]), np.append(mass, share)
         centers, mass = _merged(centers, mass)
     moved = Y + shifts[codes]
     Y, clusters, means, effects = _compared(moved, codes, len(names))
-    found = Batches(
-        tuple(map(str, names)), views, shifts, clusters, means, effects, centers, mass, near
-    )
+    called = tuple(map(str, names))
+    found = Batches(called, views, shifts, clusters, means, effects, centers, mass, near, shared)
     return found, *_by_view(views, Zs, before, Y)
 
 
@@ -276,6 +294,23 @@ def _shift(there: Array, weight: Array, centers: Array, mass: Array, near: float
         if w.sum() > 0:
             shift = w @ (there[gap.argmin(axis=1)] - centers) / w.sum()
     return shift
+
+
+def _shared(there: Array, weight: Array, centers: Array, mass: Array, near: float) -> float:
+    """The share of two sets of centers that has a counterpart in the other, mean of both."""
+    gap, same = _squared(centers, there), near * SAME / NEXT_TO
+    one, other = (w @ (gap.min(axis=a) < same) / w.sum() for a, w in ((1, mass), (0, weight)))
+    return float(one + other) / 2
+
+
+def _tell_few_shared(name: str, share: float, others: str = "larger batches") -> None:
+    if share < FEW_SHARED:
+        warn_user(
+            f"after alignment only {share:.0%} of batch {name!r} and {others} have a counterpart in the "
+            "other: they seem to have few clusters in common, or differ in more than a shift. Alignment "
+            "may have merged different clusters; compare with a fit without batches, or fit this batch "
+            "by itself"
+        )
 
 
 @storable
