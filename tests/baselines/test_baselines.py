@@ -122,7 +122,7 @@ def test_clusters_are_numbered_by_size(name):
 def test_negative_entries_only_stop_those_that_factorize(name):
     views = changed(-0.5)
     if name in NONNEGATIVE:
-        with pytest.raises(ValueError, match=r"view 'view1' has 1 negative entries \(min -0.5\)"):
+        with pytest.raises(ValueError, match=r"view 'view1' has 1 negative entries .*min -0.5\)"):
             METHODS[name]().fit(views)
         views = METHODS[name](scale="minmax").fit(views)
     else:

@@ -93,7 +93,7 @@ BAD = {
     "negative": (
         {"rna": A - 1},
         {},
-        r"'rna' has 1 negative entries \(min -1\); shift it, or use scale",
+        r"'rna' has 1 negative entries .*min -1\); shift it, or use scale",
     ),
     "sparse negative": ([sp.csr_array(A - 1)], {}, "1 negative entries"),
     "text": ({"a": np.array([["x", "y"], ["z", "w"]])}, {}, "'a' has entries that are not numbers"),

@@ -48,43 +48,23 @@ def check_values(
     caller: str,
     remedy: str = "remove or impute them",
 ) -> None:
-    if is_streamed(X):
-        found: Iterable[str | None]
-        if isinstance(X, DaskMatrix):
-            found = X.each(_complaint, X.label, allow_negative, caller, place=True)
-        else:
-            slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))
-            # Lazily: the first complaint ends the reading.
-            found = (_complaint(X.read(b), b.start, X.label, allow_negative, caller) for b in slabs)
-        for complaint in found:
-            if complaint is not None:
-                raise ValueError(complaint)
-        return
-    values = X.data if sp.issparse(X) else X
-    if values.size == 0:
-        return
-    low, high = _extremes(values)
-    if not np.isfinite(low + high):
-        # NaN in a sparse matrix is refused even where NaN may stand for "missing": a zero row does.
-        fine = np.isnan if allow_missing and not sp.issparse(X) else np.zeros_like
-        bad = np.flatnonzero(~(np.isfinite(values.ravel()) | fine(values.ravel()).astype(bool)))
-        if len(bad):
-            row, column = _position(X, bad[0])
-            if not np.isnan(values.ravel()[bad]).all():
-                remedy = "correct them: infinite values are not missing values"
-            elif sp.issparse(X):
-                remedy = "a sparse matrix cannot hold missing values; pass a dense array"
-            raise ValueError(
-                f"{label} has {len(bad)} NaN or infinite entries (the first is "
-                f"{values.ravel()[bad[0]]} at row {row}, column {column}); {remedy}"
-            )
-        low = np.nanmin(values) if np.isfinite(values).any() else 0.0
-    if low < 0 and not allow_negative:
-        raise ValueError(
-            f"Negative values in data passed to {caller}: {label} has "
-            f"{int((values < 0).sum())} negative entries (min {low:g}); shift it, or use "
-            "scale='minmax' or scale='standard'"
-        )
+    told = (X.label if is_streamed(X) else label, allow_negative, caller)
+    found: Iterable[str | None]
+    if isinstance(X, DaskMatrix):
+        found = X.each(_complaint, *told, place=True)
+    elif is_streamed(X):
+        slabs = blocks(slice(0, X.shape[0]), looking_rows(X.shape[1]))
+        # Lazily: the first complaint ends the reading.
+        found = (_complaint(X.read(b), b.start, *told) for b in slabs)
+    else:
+        values = X.data if sp.issparse(X) else X
+        low, high = _extremes(values) if values.size else (0.0, 0.0)
+        if np.isfinite(low + high) and (low >= 0 or allow_negative):
+            return
+        found = (_complaint(X, None, *told, allow_missing, remedy),)
+    for complaint in found:
+        if complaint is not None:
+            raise ValueError(complaint)
 
 
 def check_source(X: RowSource, name: str) -> None:
@@ -117,32 +97,42 @@ def _extremes(values: Array) -> tuple[float, float]:
 
 
 def _complaint(
-    block: Matrix, start: int, label: str, allow_negative: bool, caller: str
+    block: Matrix,
+    start: int | None,
+    label: str,
+    allow_negative: bool,
+    caller: str,
+    allow_missing: bool = False,
+    remedy: str = "views read by rows must be complete: impute them, or load the view into memory",
 ) -> str | None:
-    """What is wrong with rows of a file, if anything; NaN is, even as a sign of missing values."""
-    values = block.data if sp.issparse(block) else block
-    where = f"{label}: rows {start} to {start + block.shape[0] - 1} hold"
-    bad = ~np.isfinite(values)
-    if bad.any():
+    """What is wrong with a view, or with its rows that begin with row ``start``, if anything."""
+    sparse = sp.issparse(block)
+    values = block.data if sparse else block
+
+    def told(wrong: Array, what: str, more: str = "") -> str:
+        flat = int(np.flatnonzero(wrong)[0])
+        row, column = _position(block, flat)
+        where = " has" if start is None else f": rows {start} to {start + block.shape[0] - 1} hold"
         return (
-            f"{where} {int(bad.sum())} NaN or infinite entries ({_first(block, start, bad)}); views "
-            "read by rows must be complete: impute them, or load the view into memory"
+            f"{label}{where} {int(wrong.sum())} {what} entries (the first is {values.ravel()[flat]:g} at "
+            f"row {row + (start or 0)}, column {column}{more})"
         )
-    if not allow_negative and values.min(initial=0) < 0:
+
+    # NaN in a sparse matrix is refused even where NaN may stand for "missing": a zero row does.
+    bad = ~np.isfinite(values) & ~(np.isnan(values) if allow_missing and not sparse else False)
+    if bad.any():
+        if not np.isnan(values[bad]).all():
+            remedy = "correct them: infinite values are not missing values"
+        elif sparse:
+            remedy = "a sparse matrix cannot hold missing values; pass a dense array"
+        return f"{told(bad, 'NaN or infinite')}; {remedy}"
+    if not allow_negative and (values < 0).any():
         return (
-            f"Negative values in data passed to {caller}. {where} {int((values < 0).sum())} negative "
-            f"entries ({_first(block, start, values < 0)}; min {values.min():g}); shift them, or use "
+            f"Negative values in data passed to {caller}: "
+            f"{told(values < 0, 'negative', f'; min {np.nanmin(values):g}')}; shift it, or use "
             "scale='minmax' or scale='standard'"
         )
     return None
-
-
-def _first(block: Matrix, start: int, bad: Array) -> str:
-    """The first bad entry of rows that begin with row ``start`` of the view."""
-    flat = int(np.flatnonzero(bad)[0])
-    row, column = _position(block, flat)
-    value = (block.data if sp.issparse(block) else block).ravel()[flat]
-    return f"the first is {value:g} at row {start + row}, column {column}"
 
 
 def _position(X: Matrix, flat: int) -> tuple[int, int]:
