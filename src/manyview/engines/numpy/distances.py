@@ -26,10 +26,11 @@ from manyview.maths.relations import closed_neighborhoods
 from .compiled import compiled
 from .masked import unit_sum_rows
 from .neighbors import (
-    ENOUGH_ALONE,
+    DIRECTION_ROWS,
     all_pairs,
     approximate,
     equal_share,
+    evenly,
     masses,
     product_error,
     use_index,
@@ -198,10 +199,9 @@ def written_out(Z: Matrix) -> Matrix:
 
 
 #: Sparse views of more rows, of this many rows per feature and of at least this share of nonzeros, such as
-#: genes of cells, are compared along leading directions, found from this many rows. In texts, with few
-#: words in a row, the directions of small groups drown in noise: 100 topics were lost, which all features
-#: show.
-MANY_SPARSE, ROWS_PER_FEATURE, TELLING, DIRECTION_ROWS = 2**12, 4, 0.06, 2**14
+#: genes of cells, are compared along leading directions. In texts, with few words in a row, the directions
+#: of small groups drown in noise: 100 topics were lost, which all features show.
+MANY_SPARSE, ROWS_PER_FEATURE, TELLING = 2**12, 4, 0.06
 #: Entries of a temporary block of distances: small enough to stay in the processor's cache.
 BLOCK = 2**19
 #: A distance from products is as good as measured if equal distances are this many times farther apart
@@ -271,11 +271,11 @@ class Geometry:
         d[~self.comparable[rows]] = 1
         return d
 
-    def across(self, rows: Array, others: Array) -> Array:
+    def across(self, rows: Array, others: slice | Array) -> Array:
         """Distances of some rows to some others, in double precision; 1 where one of two is missing."""
         there = copy(self)
         # Of norms in single precision nothing would be left of the gaps between rows far from 0.
-        there.Z, there.root_mu = self.Z[others].astype(float), self.root_mu[others]
+        there.Z, there.root_mu = self.Z[others].astype(float, copy=False), self.root_mu[others]
         there.comparable, observed = self.comparable[others], self.observed
         if observed is not None:
             there.observed, observed = observed[others], observed[rows]
@@ -342,8 +342,7 @@ class Geometry:
         crowds = crowds_of(self, rows, k)
         asking = rows if crowds is None else np.setdiff1d(rows, crowds.behind)
         if use_index(len(asking)):
-            args = ([self], np.ones(1), asking, k, seed, threads)
-            indices, d = approximate(*args, ENOUGH_ALONE)
+            indices, d = approximate([self], np.ones(1), asking, k, seed, threads)
         else:
             known = rows[:0] if crowds is None else np.setdiff1d(crowds.rows, crowds.behind)
             indices, d = all_pairs([self], np.ones(1), asking, k, known, threads)
@@ -622,7 +621,8 @@ class SparseGeometry(FileGeometry):
     """
 
     def __init__(self, Z: sp.csr_array, present: Array, unit_rows: bool = False):
-        some = _evenly(np.flatnonzero(present), DIRECTION_ROWS)
+        here = np.flatnonzero(present)
+        some = here[evenly(len(here), DIRECTION_ROWS)]
         self.source = Z
         self.directions = leading_directions(Z[some], dtype=np.float32)
         self.center = project(Z[some], self.directions).mean(axis=0)
@@ -637,14 +637,10 @@ class SparseGeometry(FileGeometry):
         return Geometry(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
-        return self.rows(_evenly(np.arange(self.n_samples), MANY_SPARSE)).half(columns)
+        return self.rows(evenly(self.n_samples, MANY_SPARSE)).half(columns)
 
     def unit_sums(self) -> Any:
         return unit_sum_rows(self.source, None)
-
-
-def _evenly(rows: Array, count: int) -> Array:
-    return rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), count)).astype(int))]
 
 
 def _row_sums(block: Matrix) -> Array:

@@ -595,6 +595,56 @@ def _insert(x, who, values, near):
 
 
 @fast
+def listed_by(near, most):
+    """For every row those that list it, so many at most, first those that list it in front; else −1."""
+    n, k = near.shape
+    found, count = np.full((n, most), -1, dtype=np.int32), np.zeros(n, dtype=np.int32)
+    for place in range(k):
+        for i in range(n):
+            j = near[i, place]
+            if j >= 0 and count[j] < most:
+                found[j, count[j]] = i
+                count[j] += 1
+    return found
+
+
+@fast
+def look_further(left, right, first, near, listed_by, depth, seen, new, values):
+    """Put into the lists of some rows those near their neighbors: ``depth`` of each one's own list.
+
+    Neighbors are the rows that a row lists and that list it. The rows are those from ``first`` on, with
+    left sides ``left`` and lists ``new``; ``near`` are the lists before. ``seen`` holds, for every row, the
+    last that has looked at it.
+    """
+    k, both = near.shape[1], near.shape[1] + listed_by.shape[1]
+    depth = min(depth, k)
+    coming = np.empty(both * (depth + 1), dtype=np.int32)
+    for i in range(len(new)):
+        me, count = first + i, 0
+        seen[me] = me
+        for p in range(k):
+            if near[me, p] >= 0:
+                seen[near[me, p]] = me
+        for p in range(both):
+            j = near[me, p] if p < k else listed_by[me, p - k]
+            for q in range(-1, depth if j >= 0 else -1):
+                who = j if q < 0 else near[j, q]
+                if who >= 0 and seen[who] != me:
+                    seen[who] = me
+                    coming[count] = who
+                    count += 1
+        for e in range(count):
+            ahead = coming[min(e + PAIRS_AHEAD, count - 1)]
+            for m in range(0, right.shape[1], LINE // right.itemsize):
+                ask_for(right, ahead, m)
+            who, product = np.uint64(coming[e]), left[i, 0] * 0
+            for m in range(right.shape[1]):
+                product += left[i, m] * right[who, m]
+            if product < values[i, -1]:
+                _insert(product, coming[e], values[i], new[i])
+
+
+@fast
 def add_shared(products, asking, ends, features, values, posts, posted, posted_values):
     """Add −2 u_i·u_j of rows ``asking`` and the rows of a block, feature by feature.
 

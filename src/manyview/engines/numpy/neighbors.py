@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 #
 # If there are too many rows to compare all pairs, they are cut into cells, and a row is compared with
 # the cells of smallest mean products. Their number comes from a sample of rows whose neighbors are known:
-# as many cells as hold nearly all of these.
-# Rows are searched in chunks that N alone decides, so that lists are the same for any number
-# of threads.
+# as many cells as hold most of these. Then every row is compared with the neighbors of its neighbors.
+# Rows are searched in chunks that N alone decides, and read the lists of the round before, so that lists
+# are the same for any number of threads.
 
 #: How much longer a product of two sparse numbers takes than one of many in a dense product.
 SPARSE_COST = 32
@@ -99,11 +99,11 @@ class Part:
         for b in blocks(slice(0, len(here)), looking_rows(Z.shape[1])):
             self.squared[b] = row_norms(self._centered(b), squared=True)
 
-    def _centered(self, rows: slice) -> Array:
+    def _centered(self, rows: slice | Array) -> Array:
         gap = (self.Z[rows] - self.center).astype(np.float32)
         return gap if self.observed is None else gap * self.observed[rows]
 
-    def read(self, rows: slice) -> Array:
+    def read(self, rows: slice | Array) -> Array:
         """u of a dense view."""
         return self._centered(rows) * self.scale[rows, None]
 
@@ -129,8 +129,8 @@ class Joint:
     def __init__(self, parts: list[Part], n_rows: int):
         self.parts, self.shape = parts, (n_rows, sum(part.Z.shape[1] for part in parts))
 
-    def read(self, rows: slice) -> Array:
-        none = np.empty((rows.stop - rows.start, 0), dtype=np.float32)
+    def read(self, rows: slice | Array) -> Array:
+        none = np.empty((self.shape[0], 0), dtype=np.float32)[rows]
         return np.hstack([none, *(part.read(rows) for part in self.parts)])
 
 
@@ -163,7 +163,8 @@ class Sides:
         joint, sparse = Joint(dense, n), None
         directions = None
         if n_directions is not None:
-            directions = leading_directions(joint, n_directions, joint.dtype)
+            some = joint.read(evenly(n, DIRECTION_ROWS))
+            directions = leading_directions(some, n_directions, joint.dtype)
         width = joint.shape[1] if directions is None else directions.shape[1]
         absent = [part for part in parts if not part.here.all()]
         ends = [end for part in parts for end in part.ends()]
@@ -184,7 +185,8 @@ class Sides:
         dense = self.right[:, : self.width]
         if self.sparse is None:
             return dense
-        directions = leading_directions(self.sparse, dtype=np.float32)
+        some = self.sparse[evenly(len(dense), DIRECTION_ROWS)]
+        directions = leading_directions(some, dtype=np.float32)
         return np.hstack([dense, project(self.sparse, directions)])
 
     def left(self, rows: slice | Array) -> Array:
@@ -260,15 +262,18 @@ ASKING, ASKING_CELLS = 2048, 4096
 ASKED = 4096
 #: Blocks of dense rows: products stay in the processor's cache.
 TILE = 512
-#: Rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of that.
-CELL, SPARSE_CELL, PER_CELL, ROUNDS = 300, 1000, 40, 5
+#: Fewest rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of it.
+CELL, SPARSE_CELL, PER_CELL, ROUNDS = 150, 1000, 40, 5
 #: Rows that are summed at a time.
 SUMMED = 2**16
-#: Share of a sample's neighbors that lists of candidates hold, and the cells looked into: of single views,
-#: whose lists are means over many rows, fewer will do than under the distance that gives the clusters.
-NEARLY_ALL, ENOUGH, ENOUGH_ALONE = 0.99, 0.99, 0.98
-#: Most multiplications for one row: they take less than a millisecond.
-MOST_WORK = 2**25
+#: Share of a sample's neighbors that lists of candidates should hold, and the cells looked into: of sparse
+#: rows nearly all, of others most, the rest being found among the neighbors of neighbors.
+NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.92
+#: Most multiplications of a sparse row, and of another one.
+MOST_SPARSE, MOST_WORK = 2**25, 2**21
+#: Rows look at the neighbors of their neighbors, at so many of each, and again if lists then hold this
+#: share of a sample's neighbors more than before: another time adds about a tenth of that.
+DEPTH, BETTER = 8, 0.1
 
 
 class Sample(NamedTuple):
@@ -277,12 +282,16 @@ class Sample(NamedTuple):
     rows: Array
     near: Array
     last: Array
-    #: The share of them that cells should hold.
-    enough: float = ENOUGH
 
     def reached(self, d: Array, share: float) -> float:
         """recall@k of these rows' lists, counting ties."""
         return float((d[self.rows] <= self.last[:, None] * (1 + share)).mean())
+
+    def held(self, lists: Array) -> float:
+        """The share of them that lists of these rows hold."""
+        return float(
+            np.mean([np.isin(near, own) for near, own in zip(self.near, lists, strict=True)])
+        )
 
     def wide(self, lists: Array) -> int:
         """How long lists of these rows have to be to hold nearly all; longer than they are: too long."""
@@ -342,6 +351,12 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
 
     with threadpool_limits(1, "blas"):
         threads.each(look, list(blocks(slice(0, len(sides.right)), ASKING_CELLS)))
+    place = np.argsort(cells.order)
+    sample = Sample(place[sample.rows], place[sample.near], sample.last)
+    before, held = -1.0, sample.held(near[sample.rows])
+    while sides.sparse is None and before + BETTER < held < NEARLY_ALL:
+        near, values = further(sides, near, values, threads)
+        before, held = held, sample.held(near[sample.rows])
     for i in np.flatnonzero(near[:, -1] < 0):  # less than k rows were met: some that follow the row
         have = near[i][near[i] >= 0]
         rest = np.setdiff1d((i + 1 + np.arange(2 * k)) % len(sides.right), [*have, i])
@@ -349,6 +364,24 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
     found = np.empty_like(near)
     found[cells.order] = cells.order.astype(near.dtype)[near]
     return found
+
+
+def further(sides: Sides, near: Array, values: Array, threads: Threads) -> tuple[Array, Array]:
+    """Better lists: of every row's own and those of its neighbors, whichever of two lists the other."""
+    kernels, n = compiled(), len(near)
+    listed_by = kernels.listed_by(near, DEPTH)
+    new, better = near.copy(), values.copy()
+
+    def look(part: slice) -> None:
+        seen = np.full(n, -1, dtype=np.int32)
+        for b in blocks(part, ASKING):
+            lists = near, listed_by, DEPTH
+            kernels.look_further(
+                sides.left(b), sides.right, b.start, *lists, seen, new[b], better[b]
+            )
+
+    threads.map(look, n)
+    return new, better
 
 
 class Cells(NamedTuple):
@@ -364,8 +397,9 @@ class Cells(NamedTuple):
     @classmethod
     def of(cls, sides: Sides, seed: int) -> Cells:
         """Cells around the means of a sample of the rows (some rounds of k-means)."""
-        n, u, size = len(sides.right), sides.sparse, CELL if sides.sparse is None else SPARSE_CELL
-        count = max(1, n // size)
+        n, u = len(sides.right), sides.sparse
+        # Of many rows larger ones: the products with all cells are few beside those with rows.
+        count = max(1, n // (max(CELL, round(n**0.5 / 2)) if u is None else SPARSE_CELL))
         if u is not None:  # a cell knows for every feature who has it: no more room than that of u
             count = max(1, min(count, u.nnz // u.shape[1]))
         rng, places = np.random.default_rng(seed), sides.places()
@@ -392,13 +426,16 @@ class Cells(NamedTuple):
 
     def wanted(self, sides: Sides, sample: Sample) -> int:
         """How many cells a row has to look into for enough of its neighbors."""
+        share, most = (
+            (IN_CELLS, MOST_WORK) if sides.sparse is None else (IN_SPARSE_CELLS, MOST_SPARSE)
+        )
         cell = np.empty(len(self.order), dtype=np.int64)
         cell[self.order] = np.repeat(np.arange(len(self.means)), np.diff(self.starts))
         nearness = np.argsort(self.products(sides, sample.rows), axis=1)
         rank = np.argsort(nearness, axis=1)
         needed = np.sort(np.take_along_axis(rank, cell[sample.near], axis=1).ravel())
-        wanted = int(needed[min(int(sample.enough * len(needed)), len(needed) - 1)]) + 1
-        return max(1, min(wanted, int(MOST_WORK * len(self.means) / sides.work())))
+        wanted = int(needed[min(int(share * len(needed)), len(needed) - 1)]) + 1
+        return max(1, min(wanted, int(most * len(self.means) / sides.work())))
 
     @staticmethod
     def chosen(products: Array, wanted: int) -> Array:
@@ -438,6 +475,11 @@ def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = Non
     if otherwise is not None:
         means[sizes == 0] = otherwise[sizes == 0]
     return means
+
+
+def evenly(n: int, count: int) -> Array:
+    """So many of n rows, all of them if they are fewer."""
+    return np.unique(np.linspace(0, n - 1, min(n, count)).astype(int))
 
 
 def no_lists(n: int, k: int) -> tuple[Array, Array]:
@@ -546,10 +588,6 @@ def squared_gaps(X: Matrix, i: Array, Y: Matrix, j: Array) -> Array:
     return squared
 
 
-#: Members of a neighbor's own list that are looked at when lists are improved.
-DEPTH = 8
-
-
 def pair_distances(views: Sequence[Any], alpha: Array, i: Array, j: Array) -> Array:
     """Σ α_s d^s of the pairs (i, j)."""
     each = (a * view.pairs(i, j) for a, view in zip(alpha, views, strict=True) if a > 0)
@@ -596,9 +634,10 @@ EXACT = 30_000
 #: The index is compared with exact neighbors of this many rows, and should find this share of them.
 CHECKED_ROWS, RECALL = 200, 0.9
 #: Most candidates per neighbor wanted, along some directions and with all features.
-WIDE, WIDEST = 2, 4
-#: Long rows are searched by some of their directions if these hold enough neighbors of a sample.
-MORE_DIRECTIONS = (DIRECTIONS, 2 * DIRECTIONS, 4 * DIRECTIONS)
+WIDE, WIDEST = 3, 4
+#: Long rows are searched by some of their directions if these hold enough neighbors of a sample. The
+#: directions are those of this many rows.
+MORE_DIRECTIONS, DIRECTION_ROWS = (32, 64, 128, 256), 2**14
 #: With at most this many features a tree finds exact neighbors quickly, however many rows there are.
 TREE_FEATURES = 15
 #: Rows that ask at a time, when all rows of a file are compared with them.
@@ -624,12 +663,11 @@ def index_neighbors(
     seed: int,
     threads: Threads | None = None,
     enough: float = RECALL,
-    in_cells: float = ENOUGH,
 ) -> Array:
     """k approximate Euclidean neighbors of every row of Z, nearest first, itself left out.
 
-    A sample of rows tells whether enough of the neighbors were found; ``in_cells`` is the share of them
-    in the cells that rows look into. The lists are the same for any number of threads.
+    A sample of rows tells whether enough of the neighbors were found. The lists are the same for any
+    number of threads.
     """
     data = Z.astype(np.float32, copy=False)
     if sp.issparse(data):
@@ -640,14 +678,14 @@ def index_neighbors(
     behind, before = copies_behind(row_codes(data), k)
     if len(behind):  # all pairs of very many copies would be too many, and tell nothing new
         rest, found = np.setdiff1d(np.arange(n), behind), np.empty((n, k), dtype=np.int64)
-        found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough, in_cells)]
+        found[rest] = rest[index_neighbors(data[rest], k, seed, threads, enough)]
         found[behind] = before
         return found
     rows = np.random.default_rng(seed).choice(n, min(CHECKED_ROWS, n), replace=False)
     exact = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(data)
     distances, near = exact.kneighbors(data[rows])
     near, squared = without_own(near, distances**2, rows)
-    sample = Sample(rows, near, squared[:, -1], in_cells)
+    sample = Sample(rows, near, squared[:, -1])
     parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
     near = searched(parts, k, sample, seed, threads)
     found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)
@@ -857,13 +895,12 @@ def approximate(
     k: int,
     seed: int,
     threads: Threads | None,
-    enough: float = ENOUGH,
 ) -> tuple[Array, Array]:
     """The k nearest of ``rows`` for each of them under Σ α_s d^s, but for a few that are missed."""
     threads, n = threads or Threads(1), views[0].n_samples
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
-    sample = Sample(asking, *sample_lists(views, alpha, asking, rows, k, threads), enough)
+    sample = Sample(asking, *sample_lists(views, alpha, asking, rows, k, threads))
     near = searched(parts_of(views, alpha, rows), k, sample, seed, threads)
     lists = near if len(rows) == n else for_all_rows(rows, rows[near], n)
     share = equal_share(views[0].Z.dtype)
@@ -886,7 +923,9 @@ def sample_lists(
     heard = [(float(a), view) for a, view in zip(alpha, views, strict=True) if a > 0]
 
     def look(part: slice) -> tuple[Array, Array]:
-        d: Any = sum(a * view.across(rows[asking], rows[part]) for a, view in heard)
+        # All rows are not copied.
+        others = part if len(rows) == views[0].n_samples else rows[part]
+        d: Any = sum(a * view.across(rows[asking], others) for a, view in heard)
         own = np.flatnonzero((asking >= part.start) & (asking < part.stop))
         d[own, asking[own] - part.start] = np.inf
         near, values = smallest(d, min(k, d.shape[1]), None)
