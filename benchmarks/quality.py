@@ -119,10 +119,14 @@ def case(data: Path, name: str, kind: str, draw: int):
     return views, labels, info
 
 
+def kept(out: Path):
+    """The folder of finished runs: those of other code are others."""
+    code = b"".join(p.read_bytes() for p in sorted(Path(mv.__file__).parent.rglob("*.py")))
+    return out.with_suffix(".runs") / checksum.of_bytes(code)[:12]
+
+
 def run(args, kinds):
     """The runs of all methods: table of runs by condition, and the comparisons of the clean sets."""
-    code = b"".join(p.read_bytes() for p in sorted(Path(mv.__file__).parent.rglob("*.py")))
-    kept = args.out.with_suffix(".runs") / checksum.of_bytes(code)[:12]
     methods = [{m: OWN[m]} if m in OWN else m for m in args.methods]
     tables, clean = [], {}
     for kind in kinds:
@@ -133,7 +137,7 @@ def run(args, kinds):
                 methods,
                 seeds=args.seeds if kind == "clean" else 1,
                 random_state=draw,
-                out=kept,
+                out=kept(args.out),
                 n_jobs=args.jobs,
                 max_seconds=args.limit,
                 progress=sys.stderr.isatty(),
@@ -226,11 +230,38 @@ def weights(args, kinds):
     return "\n".join(lines)
 
 
+def troubles(table):
+    """Why there is no result: a line for each method and reason, as a list of at most one text."""
+    lost = table[table["status"] != "ok"].drop_duplicates(["dataset", "method"])
+    why = lost.groupby(["method", "reason"], sort=False)["dataset"].agg(", ".join)
+    text = "\n".join(f"- {method}: {reason} ({sets})" for (method, reason), sets in why.items())
+    return [text] * bool(text)
+
+
+def said(parser, args):
+    """The command without what is a default, or belongs to the place where it ran."""
+    words = [Path(sys.argv[0]).name, "--data", "DIR"]
+    for key, value in vars(args).items():
+        if key not in ("data", "jobs", "out", "page", "against") and value != parser.get_default(
+            key
+        ):
+            words += [f"--{key}", *map(str, value if isinstance(value, list) else [value])]
+    return f"Command: `python benchmarks/{shlex.join(words)}`."
+
+
+def fill_page(page: Path, text: str):
+    """Put the text between the two marks of a page."""
+    mark, end = f"<!-- {Path(sys.argv[0]).name} -->", "<!-- end -->"
+    old = page.read_text(encoding="utf-8")
+    new, n = re.subn(f"(?s){mark}.*?{end}", lambda _: f"{mark}\n\n{text}\n\n{end}", old)
+    if not n:
+        sys.exit(f"{page} lacks the marks {mark} and {end}")
+    page.write_text(new, encoding="utf-8")
+
+
 def report(args, kinds, table, clean):
     """The generated part of the page."""
-    words = [(f"--{key}", value) for key, value in args.said.items()]
-    said = shlex.join(str(w) for k, v in words for w in (k, *(v if isinstance(v, list) else [v])))
-    parts = [f"Command: `python benchmarks/quality.py --data DIR {said}`."]
+    parts = [args.command]
     if clean:
         found = Benchmark(table[table["condition"] == "clean"], "nmi", clean)
         if args.against:
@@ -246,10 +277,7 @@ def report(args, kinds, table, clean):
             parts.append(f"Paired by dataset:\n\n{paired(found)}")
         if OURS in args.methods:
             parts.append(f"Beside published results:\n\n{published(found.table)}")
-        lost = found.table[found.table["status"] != "ok"].drop_duplicates(["dataset", "method"])
-        why = lost.groupby(["method", "status", "reason"], sort=False)["dataset"].agg(", ".join)
-        if len(why):
-            parts.append("\n".join(f"- {m}, {s}: {r} ({sets})" for (m, s, r), sets in why.items()))
+        parts += troubles(found.table)
         parts.append(f"Inputs:\n\n{inputs(clean)}")
     if len(kinds) > bool(clean):
         parts.append(f"Mean NMI of the corrupted sets:\n\n{corruptions(table)}")
@@ -271,12 +299,7 @@ def main():
     parser.add_argument("--against", type=Path, help="output file of another version")
     parser.add_argument("--page", type=Path, help="the page whose tables are replaced")
     args = parser.parse_args()
-    args.said = {
-        key: value
-        for key, value in vars(args).items()
-        if key in ("seeds", "sets", "methods", "conditions", "limit")
-        and value not in (None, parser.get_default(key))
-    }
+    args.command = said(parser, args)
     args.sets = args.sets or labeled_sets(args.data)
     kinds = ["clean", *module(args.data / "corrupt.py").KINDS]
     kinds = [kind for kind in kinds if not args.conditions or kind in args.conditions]
@@ -284,12 +307,7 @@ def main():
     text = report(args, kinds, *run(args, kinds))
     print(text)
     if args.page:
-        begin, end = "<!-- quality.py -->", "<!-- end of quality.py -->"
-        old = args.page.read_text(encoding="utf-8")
-        new, n = re.subn(f"(?s){begin}.*{end}", lambda _: f"{begin}\n\n{text}\n\n{end}", old)
-        if not n:
-            sys.exit(f"{args.page} lacks the marks {begin} and {end}")
-        args.page.write_text(new, encoding="utf-8")
+        fill_page(args.page, text)
 
 
 if __name__ == "__main__":
