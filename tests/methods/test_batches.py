@@ -87,7 +87,7 @@ def test_batches_with_few_common_types_are_told_and_subsets_are_not():
 def test_an_unseen_batch_of_other_types_is_told():
     apart = np.ones((3, 6))
     apart[:2, ::2] = apart[2, 1::2] = 0
-    views, _, batch = cells(700, n_batches=3, batch_types=apart)
+    views, _, batch = cells(900, n_batches=3, batch_types=apart)
     old = batch != "batch2"
     model = fitted({name: X[old] for name, X in views.items()}, batch[old], 3)
     with pytest.warns(UserWarning, match="of batch 'batch2' and the samples of the fit have a"):
