@@ -317,7 +317,7 @@ def test_hostile_clinical_files_are_only_ever_text(cohort, tmp_path):
     out = tmp_path / "run"
     asked = ["--clinical", tmp_path / "evil.csv", "--labels", f"{tmp_path / 'evil.csv'}:{EVIL}"]
     result = done("fit", *files, "--clusters", 4, "--out", out, *asked)
-    assert "1 ids stand there in equal rows" in result.stderr
+    assert "1 ids have several equal rows" in result.stderr
     found = {row["column"]: row for row in rows(out / "clinical_tests.csv")}
     assert "dates" in found["seen"]["note"] and "mixes" in found["mixed"]["note"]
     assert "names or free text" in found["who"]["note"] and found["$x$"]["kind"] == "number"
@@ -358,7 +358,7 @@ def test_ids_are_found_in_any_column_and_rows_are_counted_where_there_are_none(t
     table = read_clinical(path, ["a", "b", "c"], 3)
     assert table.columns == {"age": ["4", "3", None]} and list(table.present) == [1, 1, 0]
     table = read_clinical(path, None, 3)
-    assert table.columns["who"] == ["b", "a", "z"] and "in their order" in table.notes[0]
+    assert table.columns["who"] == ["b", "a", "z"] and "matched by position" in table.notes[0]
     with pytest.raises(ValueError, match="has 3 rows for 4 samples without ids"):
         read_clinical(path, None, 4)
     assert split_column(f"{path}:age") == (str(path), "age")

@@ -544,7 +544,7 @@ def test_formulas_are_neutral_for_people_and_exact_for_programs(tmp_path):
     # Apostrophes on both sides are quotation marks of a note.
     assert not re.search(r"('|&#39;)=0\+cmd(?!'|&#39;)", page)
     told = run("predict", out, f"@v={tmp_path / 'v.csv'}", "--out", tmp_path / "p.csv")
-    assert told.exit_code == 0 and "24 ids would be taken for formulas" in told.stderr
+    assert told.exit_code == 0 and "24 ids look like formulas" in told.stderr
     assert [row["id"] for row in read_csv(tmp_path / "p.csv")] == ids
     # Our own labels are known classes of the same samples.
     again = run("fit", f"@v={tmp_path / 'v.csv'}", *asked, tmp_path / "again", "--no-report",
