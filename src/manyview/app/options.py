@@ -499,10 +499,13 @@ class AppRequest:
 
 
 def options_in(request: type) -> Iterator[tuple[Field, Any]]:
-    """The options of a class with their types: its own first, then those it inherits or holds."""
+    """The options of a class with their types: arguments first, then its own, then those it
+    inherits or holds."""
     hints, order = get_type_hints(request), request.__mro__
     owner = {n: i for i, cls in enumerate(order) for n in vars(cls).get("__annotations__", ())}
-    for item in sorted(fields(request), key=lambda item: owner[item.name]):
+    for item in sorted(
+        fields(request), key=lambda item: ("argument" not in item.metadata, owner[item.name])
+    ):
         if is_dataclass(hints[item.name]):
             yield from options_in(hints[item.name])
         else:
