@@ -119,7 +119,7 @@ def _complaint(
         )
 
     # NaN in a sparse matrix is refused even where NaN may stand for "missing": a zero row does.
-    bad = ~np.isfinite(values) & ~(np.isnan(values) if allow_missing and not sparse else False)
+    bad = np.isinf(values) if allow_missing and not sparse else ~np.isfinite(values)
     if bad.any():
         if not np.isnan(values[bad]).all():
             remedy = "correct them: infinite values are not missing values"
