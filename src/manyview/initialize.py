@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
 from manyview._arrays import on_host
-from manyview._types import Array, Factors, Matrix, Number
+from manyview._types import Array, Factors, Matrix
 from manyview._warn import warn_user
 from manyview.base import kept_views
 from manyview.engines.affinity import nearest_neighbors
@@ -98,30 +98,17 @@ def gnmf(
     g: Term,
     weight: float,
     n_iter: int = GNMF_ITERATIONS,
-    tol: float | None = None,
     threads: Threads | None = None,
-) -> tuple[Array, Array, int]:
-    """Graph-regularized NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after.
-
-    With ``tol``, iterations go on after ``n_iter`` until a running mean of the objective has
-    settled: m ← .1 m + .9 O from m = 10 O, stop at (m − O)/m ≤ tol.
-    """
+) -> tuple[Array, Array]:
+    """Graph-regularized NMF, min ‖X − VUᵀ‖² + weight·g(V): V then U, unit L2 columns before and after."""
     U, V = unit_columns(U, V)
     view = rows_of(X, GNMF_SOLVER, threads)
     one = np.ones(len(V))
     view.begin(V, 0 * V, one, one, g, basis=True)
-    done = 0
-    mean: Number = np.inf
-    while done < n_iter or (tol is not None and done < 1000 * n_iter):
-        if done >= n_iter and tol is not None:
-            fit = view.error(U) + weight * view.penalty
-            mean = 10 * fit if mean == np.inf else 0.1 * mean + 0.9 * fit
-            if mean - fit <= tol * mean:
-                break
+    for _ in range(n_iter):
         V = view.step_V(U, V, 0.0, weight)
         U = view.step_U(U, 0.0)
-        done += 1
-    return *unit_columns(U, view.collect(V)), done
+    return unit_columns(U, view.collect(V))
 
 
 def given_factors(
@@ -219,8 +206,7 @@ def _gnmf_start(
     U = _uniform(X, rng, (m, n_components))
     # The paper starts V at uniform(0, 1) against views whose entries sum to 1: keep that ratio.
     V = _uniform(X, rng, (n, n_components)) * _total(X)
-    U, V, _ = gnmf(X, U, V, g, weight, threads=threads)
-    return U, V
+    return gnmf(X, U, V, g, weight, threads=threads)
 
 
 def _random_start(

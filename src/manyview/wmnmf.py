@@ -818,18 +818,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 
     @property
     def _settings(self) -> Settings:
-        return Settings(
-            self.p,
-            self.beta,
-            self.max_iter,
-            self.inner_iter,
-            self.tol,
-            self.inner_tol,
-            self.absolute_tol,
-            self.rescale,
-            learn_view_weights=self.learn_view_weights,
-            learn_sample_weights=self.learn_sample_weights,
-        )
+        return Settings(**{k: v for k, v in vars(self).items() if k in Settings.__annotations__})
 
     @property
     def _output_unit(self) -> float:

@@ -99,7 +99,7 @@ def test_without_consensus_and_weights_the_steps_are_gnmf():
     H, q = U.T @ U, np.ones(3)
     V1 = solver.update_V(V, X @ U, H, q, 0 * V, one, 0.0, weight, Split(*g.split(V), 0.0))
     U1 = solver.update_U(U, eq.sums_over_rows(X, V1, 0 * V, one), 0.0)
-    theirs_U, theirs_V, _ = gnmf(X, U, V, g, weight, 1)
+    theirs_U, theirs_V = gnmf(X, U, V, g, weight, 1)
     np.testing.assert_allclose(eq.unit_columns(U1, V1)[0], theirs_U, rtol=1e-12)
     np.testing.assert_allclose(eq.unit_columns(U1, V1)[1], theirs_V, rtol=1e-12)
 

@@ -177,7 +177,7 @@ def chained_starts(
 
 def nmf(X: Matrix, U: Array, V: Array, n_iter: int) -> tuple[Array, Array]:
     """Plain NMF with unit column sums of U: GNMF without its graph, whose scaling cancels out."""
-    U, V, _ = gnmf(X, U, V, NoPenalty(), 0.0, n_iter)
+    U, V = gnmf(X, U, V, NoPenalty(), 0.0, n_iter)
     return eq.rescale(U, V)
 
 
