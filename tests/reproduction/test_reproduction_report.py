@@ -172,7 +172,7 @@ def test_whatever_cells_are_missing_there_is_a_page(folder, tmp_path, seed):
 
 
 def test_lihc_is_said_to_be_not_available_unless_measured(tmp_path, few):
-    assert "not available to us" in markdown(few) and "GDC portal" in markdown(few)
+    assert "not available to us" in markdown(few) and "UCSC Xena" in markdown(few)
     made = make_up(tmp_path / "without", replications=1, lihc="")
     text = markdown(made)
     assert text.count("matrices not available | not measured") == 5
