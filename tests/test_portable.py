@@ -43,7 +43,7 @@ GUARDED = {
         "signal.SIGKILL": 'os.name == "posix"',
     },
     "app/run/folder.py": {"os.link": "except OSError"},
-    "app/web/child.py": {
+    "app/web/worker.py": {
         "os.killpg": 'os.name == "posix"',
         "signal.SIGKILL": 'os.name == "posix"',
     },

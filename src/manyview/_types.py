@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -42,6 +42,13 @@ class Stop(StrEnum):
     MAX_ITER = "max_iter rounds were done before the objective settled to tol"
     CALLBACK = "the callback stopped the fit"
     BATCH = "the batch was added to those before (partial_fit)"
+
+
+@runtime_checkable
+class Clustering(Protocol):
+    """A fitted clustering model, of this package or another."""
+
+    labels_: Any
 
 
 class CollapseWarning(UserWarning):

@@ -25,8 +25,8 @@ def test_one_step(kind, noisy):
     golden = load("mlrssc")
     _, raw, *_ = tiny()
     start = {name: golden[f"step_in_{name}"] for name in VARIABLES[1:]}
-    state = admm.State(A=np.zeros_like(start["C1"]), **start | ({"L1": None} if noisy else {}))
-    weights = admm.Weights(*golden["step_in_lambda"])
+    state = admm.AdmmState(A=np.zeros_like(start["C1"]), **start | ({"L1": None} if noisy else {}))
+    weights = admm.Penalties(*golden["step_in_lambda"])
     count, X = (2 if kind == "pair" else 1), (None if noisy else raw[0])
     new = admm.step(golden["step_in_K"], X, state, golden["step_in_Csum"], count, 10.0, weights)
     for name in VARIABLES:

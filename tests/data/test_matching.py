@@ -14,7 +14,7 @@ from manyview.app.files.samples import (
     LOOSE,
     PATIENT,
     TCGA,
-    Part,
+    FileView,
     gist,
     matched,
     most_alike,
@@ -39,7 +39,7 @@ IDS = st.lists(
 
 def parts_of(*listed):
     return {
-        str(s): Part(f"{s}.csv", np.arange(len(ids) * 1.0)[:, None], list(ids), ["x"])
+        str(s): FileView(f"{s}.csv", np.arange(len(ids) * 1.0)[:, None], list(ids), ["x"])
         for s, ids in enumerate(listed)
     }
 

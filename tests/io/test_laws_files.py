@@ -121,7 +121,7 @@ def runs_quickly(kind, monkeypatch):
     """Leave out the computations that these laws do not ask about."""
     if kind == "datasets":
         small = mv.datasets.make_synthetic(20, random_state=0)
-        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda: small)
+        monkeypatch.setattr("manyview.app.cli.demo.load_handwritten", lambda: small)
     if kind == "demo":
         digits = mv.datasets.load_handwritten(views="paper")
         labels = np.asarray(digits.labels)
@@ -133,9 +133,9 @@ def runs_quickly(kind, monkeypatch):
                 "labels": labels[few],
             }
         )
-        monkeypatch.setattr("manyview.app.cli.samples.load_handwritten", lambda **_: small)
-        monkeypatch.setattr("manyview.app.cli.samples.run_fit", lambda *_: None)
-        monkeypatch.setattr("manyview.app.cli.samples._findings", lambda _: [])
+        monkeypatch.setattr("manyview.app.cli.demo.load_handwritten", lambda **_: small)
+        monkeypatch.setattr("manyview.app.cli.demo.run_fit", lambda *_: None)
+        monkeypatch.setattr("manyview.app.cli.demo._findings", lambda _: [])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -25,7 +25,7 @@ from manyview.app import processes
 from manyview.app.compare import runs
 from manyview.app.compare.comparison import mean_ranks, seed_of, stability
 from manyview.app.compare.methods import GROUPS, resolve, settings_of
-from manyview.app.compare.runs import Store
+from manyview.app.compare.runs import RunStore
 from manyview.app.report.page import asset
 from manyview.baselines import BestSingleView, ConcatViews, paper_methods
 from manyview.io.child import environment
@@ -247,7 +247,7 @@ def test_empty_where_nothing_can_be_computed():
 
 def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp_path, monkeypatch):
     some = {name: every_kind()[name] for name in (EVIL, "raise", "relabels", "costly", "best")}
-    n_written, write = 0, Store.write
+    n_written, write = 0, RunStore.write
 
     def interrupted(self, key, record):
         nonlocal n_written
@@ -258,7 +258,7 @@ def test_interrupted_and_resumed_by_one_process_gives_the_same(found, world, tmp
 
     before = len(world())
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(runs.Store, "write", interrupted)
+        patch.setattr(runs.RunStore, "write", interrupted)
         mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)
     stored = {p.name: p.read_bytes() for p in (tmp_path / "runs").glob("*.json")}
     again = mv.compare(*blobs(), **ASKED, methods=some, n_jobs=1, out=tmp_path)

@@ -13,14 +13,14 @@ import manyview as mv
 from conftest import blobs
 from manyview.app.compare.runs import Task, from_zero, save_views
 from manyview.app.processes import (
-    Limits,
     Pool,
+    RunLimits,
     run_tasks,
     sent,
 )
 from manyview.views.views import as_views
 
-WIDE = Limits(60, 4)
+WIDE = RunLimits(60, 4)
 HERE = [
     os.path.dirname(os.path.dirname(__file__)),
     os.path.join(os.path.dirname(mv.__file__), ".."),
@@ -128,7 +128,7 @@ def test_a_pool_starts_one_process_for_many_tasks_and_another_after_a_crash(tmp_
 
 def test_a_worker_that_holds_much_is_not_kept(tmp_path):
     tasks = [Task("fill", (0,), (0,), Where("fill"))]
-    ended, left = workers_of(tmp_path, tasks, Limits(60, 0.2))
+    ended, left = workers_of(tmp_path, tasks, RunLimits(60, 0.2))
     assert ended[0][2]["status"] in ("ok", "failed") and left == 0
 
 

@@ -38,7 +38,7 @@ MOST_KEPT = 1.0
 
 
 @dataclass(frozen=True)
-class Limits:
+class RunLimits:
     """Most a run may take: seconds, and GiB of memory."""
 
     seconds: float
@@ -117,7 +117,7 @@ class Pool:
 
 
 def run_tasks(
-    tasks: Sequence[T], folder: Path, n_jobs: int, limits: Limits, pool: Pool | None = None
+    tasks: Sequence[T], folder: Path, n_jobs: int, limits: RunLimits, pool: Pool | None = None
 ) -> Generator[tuple[T, int, dict[str, Any]], None, None]:
     """Yield (task, run, record) as runs end; children still at work are ended with the iteration.
 
@@ -226,12 +226,12 @@ class _Child:
         self._since = time.monotonic() if self._fitting else None
         return []
 
-    def may_go_on(self, limits: Limits) -> bool:
+    def may_go_on(self, limits: RunLimits) -> bool:
         """Whether it lives and does not hold so much that the next run would be charged for it."""
         held = _resident_gib(self._process.pid)
         return not self._over and held < min(MOST_KEPT, limits.memory / 2)
 
-    def over(self, limits: Limits) -> dict[str, Any] | None:
+    def over(self, limits: RunLimits) -> dict[str, Any] | None:
         """The record of the run under way if this child has passed a limit, or nothing."""
         if not self.left or self._since is None:
             return None

@@ -26,7 +26,7 @@ RESIDUALS = ("low_rank", "sparse", "consensus", "change")
 
 
 @dataclass(frozen=True)
-class Weights:
+class Penalties:
     """l1 of the low rank, l2 of the sparsity, l3 of the agreement between views."""
 
     low_rank: float
@@ -35,7 +35,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class State:
+class AdmmState:
     """Variables of one view; L1 (M×N) is ``None`` where noise is allowed for."""
 
     A: Array
@@ -48,12 +48,12 @@ class State:
     L4: Array
 
 
-def zero_state(n_samples: int, n_features: int | None) -> State:
+def zero_state(n_samples: int, n_features: int | None) -> AdmmState:
     n = n_samples
     zero = np.zeros((n, n))
     L1 = None if n_features is None else np.zeros((n_features, n))
     # One array serves all: states are never changed in place.
-    return State(zero, zero, zero, zero, L1, zero, zero, zero)
+    return AdmmState(zero, zero, zero, zero, L1, zero, zero, zero)
 
 
 def soft(M: Array, t: float) -> Array:
@@ -96,12 +96,12 @@ def _all_above(gram: Array, t: float, bound: float) -> bool:
 def step(
     K: Array,
     X: Matrix | None,
-    state: State,
+    state: AdmmState,
     target: Array,
     n_targets: int,
     mu: float,
-    weights: Weights,
-) -> State:
+    weights: Penalties,
+) -> AdmmState:
     """One step of one view with kernel K (N×N).
 
     ``target`` is what C3 is drawn to: the sum of ``n_targets`` = n_v − 1 other views' C2, or one
@@ -127,7 +127,7 @@ def step(
     C3 = (pull * target + mu * A + state.L4) / (pull * n_targets + mu)
     if X is not None and L1 is not None:
         L1 = L1 + mu * (X.T - X.T @ A)
-    return State(
+    return AdmmState(
         A,
         C1,
         C2,
@@ -139,7 +139,7 @@ def step(
     )
 
 
-def residuals(new: State, old: State) -> tuple[float, ...]:
+def residuals(new: AdmmState, old: AdmmState) -> tuple[float, ...]:
     """Largest entries of A − C1, A − C2, A − C3 and of the change of A."""
     others = (new.C1, new.C2, new.C3, old.A)
     return tuple(float(np.abs(new.A - other).max()) for other in others)
@@ -157,7 +157,7 @@ class Outcome:
 def solve(
     Ks: list[Array],
     Xs: list[Matrix | None],
-    weights: Weights,
+    weights: Penalties,
     *,
     centroid: bool,
     mu: float,
@@ -203,5 +203,5 @@ def solve(
     return Outcome(C, {"iteration": np.arange(1, len(rows) + 1)} | history, converged)
 
 
-def _sum_C2(states: list[State]) -> Array:
+def _sum_C2(states: list[AdmmState]) -> Array:
     return reduce(np.add, [state.C2 for state in states])

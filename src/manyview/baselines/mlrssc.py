@@ -282,9 +282,9 @@ class MLRSSC(Baseline):
         if self.accumulate and self.consensus == 0:
             raise ValueError("accumulate=True divides by consensus; use consensus above 0")
 
-    def _weights(self) -> admm.Weights:
+    def _weights(self) -> admm.Penalties:
         sparse = max(1 - self.low_rank, 0.0) if self.sparse is None else self.sparse
-        return admm.Weights(self.low_rank, sparse, self.consensus)
+        return admm.Penalties(self.low_rank, sparse, self.consensus)
 
     def _max_iter(self) -> int:
         return MAX_ITER[self.kind] if self.max_iter is None else self.max_iter

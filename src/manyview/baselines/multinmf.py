@@ -136,7 +136,7 @@ class MultiNMF(Baseline):
 
 
 @dataclass
-class Joint:
+class JointFactors:
     """Factors of all views, their consensus, and the objective round by round."""
 
     U: list[Array]
@@ -208,7 +208,7 @@ def factorize(
     inner_iter: int,
     max_redo: int = 30,
     rows: list[Array] | None = None,
-) -> Joint:
+) -> JointFactors:
     """The rounds: consensus, objective, undo if it rose, then every view anew.
 
     ``rows`` are the samples that each view has, by default all. The consensus of a sample is over its
@@ -227,7 +227,7 @@ def factorize(
         return total / count
 
     x_sq = [row_norms(X, squared=True) for X in Xs]
-    joint = Joint(list(U), list(V), first)
+    joint = JointFactors(list(U), list(V), first)
     kept, lowest = (joint.U, joint.V), np.inf
     round_ = redone = 0
     while round_ < max_iter:
@@ -255,7 +255,7 @@ def factorize(
 
 
 def _objective(
-    Xs: list[Matrix], x_sq: list[Array], joint: Joint, a: float, rows: list[Array]
+    Xs: list[Matrix], x_sq: list[Array], joint: JointFactors, a: float, rows: list[Array]
 ) -> float:
     total = 0.0
     for X, sq, U, V, present in zip(Xs, x_sq, joint.U, joint.V, rows, strict=True):

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Number, Real
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from manyview._labels import as_list
-from manyview._types import Array
+from manyview._types import Array, Clustering
 from manyview.views.ids import places
 
 #: Longest text printed in a cell or quoted in a sentence, and most rows printed.
@@ -182,13 +182,6 @@ def is_missing(value: Any) -> bool:
 
 
 # --- labels ----------------------------------------------------------------------------------------
-
-
-@runtime_checkable
-class Clustering(Protocol):
-    """A fitted clustering model, of this package or another."""
-
-    labels_: Any
 
 
 class Groups(NamedTuple):

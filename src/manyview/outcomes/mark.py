@@ -13,12 +13,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
-from manyview._types import Array, Matrix, Views
+from manyview._types import Array, Clustering, Matrix, Views
 from manyview.maths.agreement import repeated_views
 from manyview.views.views import as_views
 
 from .align import (
-    Clustering,
     Groups,
     Table,
     counted,

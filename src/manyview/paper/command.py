@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from manyview.app.compare.runs import Store, versions
-from manyview.app.processes import Limits, reason_of, run_tasks
+from manyview.app.compare.runs import RunStore, versions
+from manyview.app.processes import RunLimits, reason_of, run_tasks
 from manyview.datasets import Dataset
 from manyview.io.safe_csv import csv_of_dicts, read_csv
 from manyview.io.writing import claimed, scratch
@@ -41,7 +41,7 @@ LINEAR = ("auto", "full", "small", "skip")
 TIMES = ("cell_seconds", "cpu_seconds")
 #: Seconds of work given to a process at a time: starting one takes about two.
 PORTION = 25.0
-UNLIMITED = Limits(float("inf"), float("inf"))
+UNLIMITED = RunLimits(float("inf"), float("inf"))
 
 Record = dict[str, Any]
 
@@ -79,7 +79,7 @@ def run_reproduce(
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check([MANIFEST, *(f"{experiment.name}.csv" for experiment in experiments)])
         place.begin()
-        run = Run(cells, Store(place.path), jobs, console, given)
+        run = Run(cells, RunStore(place.path), jobs, console, given)
         with scratch() as folder:
             run.carry_out(folder, again)
         with place.replacing(keep=True) as new:
@@ -116,7 +116,7 @@ class Run:
     """
 
     cells: dict[str, Cell]
-    store: Store
+    store: RunStore
     n_jobs: int
     console: Console
     given: Dataset | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
@@ -27,13 +27,6 @@ PALETTE = (
 UNKNOWN = "#d5d5d5"
 #: Levels that have a color of their own.
 MOST_LEVELS = 20
-
-
-@runtime_checkable
-class Clustering(Protocol):
-    """A fitted clustering model, of this package or another."""
-
-    labels_: Any
 
 
 def pyplot() -> Any:

@@ -9,12 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._labels import as_list
-from manyview._types import Array
+from manyview._types import Array, Clustering
 from manyview.views.views import as_views
 
 from ._draw import (
     UNKNOWN,
-    Clustering,
     axes,
     boundaries,
     colors_of,

@@ -21,9 +21,9 @@ from .terminal import Voice, reported
 #: Command → its options, and the function that is called with them and a voice, loaded when it runs:
 #: help and completion are there at once.
 COMMANDS: dict[str, tuple[type, str, str]] = {
-    "demo": (options.DemoRequest, "manyview.app.cli.samples", "run_demo"),
+    "demo": (options.DemoRequest, "manyview.app.cli.demo", "run_demo"),
     "compare": (options.CompareRequest, "manyview.app.cli.compare", "run_compare"),
-    "datasets": (options.DatasetsRequest, "manyview.app.cli.samples", "run_datasets"),
+    "datasets": (options.DatasetsRequest, "manyview.app.cli.demo", "run_datasets"),
     "fit": (options.FitRequest, "manyview.app.cli.fit", "run_fit"),
     "outcomes": (options.OutcomesRequest, "manyview.app.cli.outcomes", "run_outcomes"),
     "predict": (options.PredictRequest, "manyview.app.cli.predict", "run_predict"),

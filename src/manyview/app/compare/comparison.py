@@ -19,7 +19,7 @@ from manyview.app.compare.consensus import agreed
 from manyview.app.compare.methods import Method, resolve
 from manyview.app.compare.page import SCORES, draw, files_of
 from manyview.app.compare.runs import KIND, Plan, carry_out, versions, with_nan
-from manyview.app.processes import Limits, memory_is_watched
+from manyview.app.processes import RunLimits, memory_is_watched
 from manyview.app.run.meaning import known
 from manyview.baselines._base import check_covered, scaled
 from manyview.datasets._dataset import import_pandas
@@ -311,7 +311,7 @@ def planned(
         "versions": versions(),
     }
     ids = list(range(data.n_samples)) if data.sample_names is None else data.sample_names.tolist()
-    limit = Limits(float(max_seconds), float(max_memory))
+    limit = RunLimits(float(max_seconds), float(max_memory))
     return Plan(data, truth, chosen, seeds, limit, settings, ids)
 
 

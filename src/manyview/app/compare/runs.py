@@ -20,8 +20,8 @@ from sklearn.utils import get_tags
 from manyview._types import Array, Matrix, Views
 from manyview._version import __version__
 from manyview.app.processes import (
-    Limits,
     Pool,
+    RunLimits,
     not_tried,
     peak_memory_mb,
     reason_of,
@@ -47,7 +47,7 @@ KIND = "compare"
 MAX_REMARKS = 3
 
 
-class Store:
+class RunStore:
     """Records of finished runs by key, in ``out/runs/KEY.json``, or in memory without ``out``."""
 
     def __init__(self, out: Path | None):
@@ -119,7 +119,7 @@ class Plan:
     truth: Array | None
     methods: Sequence[Method]
     seeds: Sequence[int]
-    limits: Limits
+    limits: RunLimits
     #: The request, for the reader.
     settings: dict[str, Any]
     #: The samples' names, or their numbers.
@@ -134,7 +134,7 @@ class Plan:
         self._missing = any(has_nan(X) for X in self.data.matrices)
         self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
-    def prepare(self, store: Store) -> list[str]:
+    def prepare(self, store: RunStore) -> list[str]:
         """Find the runs that are stored, cannot be made or cost too much; return all keys."""
         cost_keys = [self._prepare(method, store) for method in self.methods]
         return [*self.keys.values(), *cost_keys]
@@ -152,7 +152,7 @@ class Plan:
             self._skip_after_limit(method)
         return [task for method in self.methods for task in self._tasks(method, first, data)]
 
-    def take(self, task: Task, run: int, record: Record, store: Store) -> None:
+    def take(self, task: Task, run: int, record: Record, store: RunStore) -> None:
         """Keep the record of a run that has ended."""
         record["shifted"] = task.shift
         self.records[task.method, run] = record
@@ -160,7 +160,7 @@ class Plan:
         if record["status"] == "ok" or "limits" in record:
             store.write(self.keys[task.method, run], {"method": task.method, "run": run} | record)
 
-    def _prepare(self, method: Method, store: Store) -> str:
+    def _prepare(self, method: Method, store: RunStore) -> str:
         """Keys of a method's runs; records of those stored, unmakeable or too costly."""
         settings, model, unmade = None, None, None
         try:
@@ -205,7 +205,7 @@ class Plan:
         runs = range(len(self.seeds))
         return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
-    def _too_costly(self, model: Any, key: str, store: Store) -> str:
+    def _too_costly(self, model: Any, key: str, store: RunStore) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same
         if stored is None:
             try:
@@ -266,11 +266,11 @@ class Plan:
 def carry_out(plans: Sequence[Plan], out: str | Path | None, n_jobs: int, progress: bool) -> None:
     """Run what is not stored, store what is run: all datasets by the same processes."""
     with ExitStack() as stack:
-        store = Store(None)
+        store = RunStore(None)
         if out is not None:
             place = stack.enter_context(claimed(out, KIND, beside=True))
             place.begin()
-            store = Store(place.path)
+            store = RunStore(place.path)
         keys = [key for plan in plans for key in plan.prepare(store)]
         done, total = (sum(len(getattr(p, part)) for p in plans) for part in ("records", "keys"))
         folder = stack.enter_context(scratch())

@@ -29,7 +29,7 @@ from .orient import oriented, refuse_answers
 from .samples import (
     EXACT,
     Aligned,
-    Part,
+    FileView,
     Rule,
     align,
     ask_if_rows_are_counted,
@@ -211,7 +211,7 @@ def _read_views(
     )
 
 
-def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:
+def _original(parts: dict[str, FileView], found: Aligned) -> list[str] | None:
     spelled: dict[str, str] = {}
     for part in parts.values():
         for sample, original in zip(part.ids or (), part.original or part.ids or (), strict=True):
@@ -220,9 +220,9 @@ def _original(parts: dict[str, Part], found: Aligned) -> list[str] | None:
     return None if originals == (found.ids or []) else originals
 
 
-def _parts(files: Sequence[str | Path], reading: Reading, by_rows: bool) -> dict[str, Part]:
+def _parts(files: Sequence[str | Path], reading: Reading, by_rows: bool) -> dict[str, FileView]:
     """view → what its file holds, none of them twice; ``by_rows``: the matrices stay in the files."""
-    parts: dict[str, Part] = {}
+    parts: dict[str, FileView] = {}
     words = command_words(replace(reading, match=None, keep_normals=False, tumors=None))
     if by_rows and words:
         raise ValueError(
@@ -258,12 +258,12 @@ def _parts(files: Sequence[str | Path], reading: Reading, by_rows: bool) -> dict
     return parts
 
 
-def _rows_of(place: str, view: str, stays: bool) -> Part:
+def _rows_of(place: str, view: str, stays: bool) -> FileView:
     """An array that can be read by rows, with the names its file has of them."""
     X = DiskMatrix(place, view=view)
     ids, features = X.rows.ids, X.rows.features
     notes = [f"{X.label}: {note}" for note in X.rows.notes]
-    return Part(
+    return FileView(
         X.label,
         X if stays else X.load(),
         None if ids is None else [text_of(sample) for sample in ids],
@@ -294,7 +294,7 @@ def _gaps(X: Matrix) -> Array:
     return np.isnan(X)
 
 
-def _refuse_gaps(part: Part, hint: str) -> None:
+def _refuse_gaps(part: FileView, hint: str) -> None:
     empty = np.argwhere(_gaps(part.matrix))
     if len(empty):
         i, j = empty[0]

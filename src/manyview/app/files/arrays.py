@@ -16,14 +16,14 @@ from manyview.engines.files.rows import check_shape
 from manyview.io.limits import BadFile, naming
 from manyview.io.packed import check_archive, check_shape_claim, read_npy
 
-from .samples import Part
+from .samples import FileView
 from .text import split_suffix
 
 #: Arrays of these names, one number per sample, are classes and no view.
 LABELS = {"y", "gt", "gnd", "label", "labels", "truth", "target", "class", "classes", "c", "s"}
 
 
-def read_arrays(path: Path) -> dict[str, Part]:
+def read_arrays(path: Path) -> dict[str, FileView]:
     """The arrays of a file by name; "" is the one that is called after the file."""
     kind = split_suffix(path.name)[1]
     if kind in (".npy", ".npz"):
@@ -43,7 +43,7 @@ def load_npy(path: Path) -> Array:
         return read_npy(file)
 
 
-def _npz(path: Path) -> dict[str, Part]:
+def _npz(path: Path) -> dict[str, FileView]:
     with zipfile.ZipFile(path) as archive:
         check_archive(archive, path.stat().st_size)
         arrays = {}
@@ -57,11 +57,11 @@ def _npz(path: Path) -> dict[str, Part]:
         check_shape_claim(arrays["shape"].tolist(), path.stat().st_size, "its sparse matrix")
         columns = sp.csc_array(sp.load_npz(path))
         columns.check_format(full_check=True)  # SciPy trusts the indices
-        return {"": Part(path.name, check_shape(sp.csr_array(columns), path.name))}
+        return {"": FileView(path.name, check_shape(sp.csr_array(columns), path.name))}
     return _several(path, arrays)
 
 
-def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
+def _several(path: Path, arrays: dict[str, Any]) -> dict[str, FileView]:
     """Each two-dimensional array is a view; labels, single numbers and text are left out, aloud."""
     views, left_out = {}, []
     for key, array in arrays.items():
@@ -83,12 +83,12 @@ def _several(path: Path, arrays: dict[str, Any]) -> dict[str, Part]:
     for key, array in views.items():
         file = path.name if alone else f"{path.name}[{key}]"
         array = sp.csr_array(array) if sp.issparse(array) else array
-        parts["" if alone else key] = Part(file, _checked(array, file), notes=notes)
+        parts["" if alone else key] = FileView(file, _checked(array, file), notes=notes)
         notes = []
     return parts
 
 
-def _mat(path: Path) -> dict[str, Part]:
+def _mat(path: Path) -> dict[str, FileView]:
     """Arrays, and cell arrays of views as multi-view benchmarks are published: X{1}, X{2}, …"""
     with path.open("rb") as file:
         start = file.read(128)
@@ -101,7 +101,7 @@ def _mat(path: Path) -> dict[str, Part]:
     return {key: replace(part, notes=[*part.notes, *notes]) for key, part in parts.items()}
 
 
-def _apart(path: Path, kind: str = "") -> dict[str, Part]:
+def _apart(path: Path, kind: str = "") -> dict[str, FileView]:
     """Arrays that another process reads, with the names of their rows and columns if they have any."""
     parts = {}
     for key, item in arrays_apart(str(path), kind=kind).items():
@@ -111,13 +111,13 @@ def _apart(path: Path, kind: str = "") -> dict[str, Part]:
         )
         file = f"{path.name}[{key}]" if key else path.name
         notes = [f"{path.name}: {note}" for note in item.notes]
-        parts[key] = Part(file, check_shape(item.array, file), ids, features, notes=notes)
+        parts[key] = FileView(file, check_shape(item.array, file), ids, features, notes=notes)
     return parts
 
 
-def _npy(path: Path) -> dict[str, Part]:
+def _npy(path: Path) -> dict[str, FileView]:
     with path.open("rb") as file:
-        return {"": Part(path.name, _checked(read_npy(file), path.name))}
+        return {"": FileView(path.name, _checked(read_npy(file), path.name))}
 
 
 def _checked(array: Any, file: str) -> Any:
@@ -127,7 +127,7 @@ def _checked(array: Any, file: str) -> Any:
         raise BadFile(str(error)) from None
 
 
-READERS: dict[str, Callable[[Path], dict[str, Part]]] = {
+READERS: dict[str, Callable[[Path], dict[str, FileView]]] = {
     ".npy": _npy,
     ".npz": _npz,
     ".mat": _mat,

@@ -20,7 +20,7 @@ from manyview.engines.files.headings import (
 )
 from manyview.views.ids import FAR_BETTER, overlaps, tie
 
-from .samples import Part, gist, is_barcode
+from .samples import FileView, gist, is_barcode
 from .text import GCT, split_suffix
 
 #: Above this many files it is not guessed which of them are transposed.
@@ -33,11 +33,11 @@ Fitted = Mapping[str, Sequence[str]] | None
 
 
 def oriented(
-    parts: dict[str, Part],
+    parts: dict[str, FileView],
     transpose: Sequence[str],
     fitted: Fitted = None,
     known: Iterable[str] = (),
-) -> tuple[dict[str, Part], list[str]]:
+) -> tuple[dict[str, FileView], list[str]]:
     """Transpose files as requested and as the ids say; otherwise rows are samples.
 
     ``fitted`` names the features a view must have, if a model knows them; "" is for every view.
@@ -84,7 +84,7 @@ def oriented(
     return {view: _without_notes(part, notes) for view, part in parts.items()}, notes
 
 
-def _without_notes(part: Part, notes: list[str]) -> Part:
+def _without_notes(part: FileView, notes: list[str]) -> FileView:
     """Columns of portals that tell about the genes become no samples when the table is turned."""
     if not part.turned or part.ids is None:
         return part
@@ -97,7 +97,7 @@ def _without_notes(part: Part, notes: list[str]) -> Part:
     return replace(part, matrix=part.matrix[np.array(kept, dtype=np.intp)], ids=ids)
 
 
-def _ask_if_rows_are_features(parts: dict[str, Part], fitted: Fitted) -> None:
+def _ask_if_rows_are_features(parts: dict[str, FileView], fitted: Fitted) -> None:
     """Where all rows are headed or named as genes or the like, samples may be the columns."""
     named = {view: part for view, part in parts.items() if part.ids is not None}
     known = {name for names in (fitted or {}).values() for name in names}
@@ -118,7 +118,7 @@ def _ask_if_rows_are_features(parts: dict[str, Part], fitted: Fitted) -> None:
         )
 
 
-def _named_as_features(part: Part) -> bool:
+def _named_as_features(part: FileView) -> bool:
     """Whether a heading says that the rows are features, or their own names do and the columns' do not."""
     if is_feature_heading(part.heading or ""):
         return True
@@ -131,7 +131,7 @@ def _named_as_features(part: Part) -> bool:
     )
 
 
-def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
+def _ask_if_both_sides_agree(parts: dict[str, FileView], fitted: Fitted) -> None:
     """Files alike in rows and in columns do not show which are the samples: genes might be clustered."""
     if len(parts) < 2 or any(not part.ids or not part.features for part in parts.values()):
         return
@@ -163,13 +163,17 @@ def _ask_if_both_sides_agree(parts: dict[str, Part], fitted: Fitted) -> None:
     )
 
 
-def _names(parts: list[Part], key: Callable[[str], str]) -> tuple[list[set[str]], list[set[str]]]:
+def _names(
+    parts: list[FileView], key: Callable[[str], str]
+) -> tuple[list[set[str]], list[set[str]]]:
     """The names of rows and of columns, part by part."""
     rows = [set(map(key, part.ids or ())) for part in parts]
     return rows, [set(map(key, part.features or ())) for part in parts]
 
 
-def _guess(views: dict[str, Part], fixed: list[bool], known: set[str]) -> tuple[list[bool], str]:
+def _guess(
+    views: dict[str, FileView], fixed: list[bool], known: set[str]
+) -> tuple[list[bool], str]:
     """Which parts to transpose so that all share ids, and whose ids told: only if one way does it."""
     parts = list(views.values())
     as_given = [False] * len(parts)
@@ -205,7 +209,7 @@ def _guess(views: dict[str, Part], fixed: list[bool], known: set[str]) -> tuple[
 
 
 def _sides(
-    parts: list[Part], fixed: list[bool], known: set[str], key: Callable[[str], str]
+    parts: list[FileView], fixed: list[bool], known: set[str], key: Callable[[str], str]
 ) -> tuple[list[set[str]], list[set[str]]]:
     """The names of rows and of columns that may be samples; the ``known`` ids are a table's rows."""
     rows, columns = _names(parts, key)
@@ -237,7 +241,7 @@ FEW, ROWS = 20, 10
 NARROW = 6
 
 
-def refuse_answers(parts: dict[str, Part], allowed: Collection[str]) -> None:
+def refuse_answers(parts: dict[str, FileView], allowed: Collection[str]) -> None:
     """Classes among the views would get the highest weight, because they agree with every view."""
     for view, part in parts.items():
         if view in allowed:
@@ -262,13 +266,13 @@ def refuse_answers(parts: dict[str, Part], allowed: Collection[str]) -> None:
             )
 
 
-def _values(part: Part, column: int = 0) -> np.ndarray:
+def _values(part: FileView, column: int = 0) -> np.ndarray:
     X = part.matrix
     values = X[:, [column]].toarray().ravel() if sp.issparse(X) else np.asarray(X[:, column], float)
     return np.unique(values[~np.isnan(values)])
 
 
-def _few_values(part: Part, column: int = 0) -> bool:
+def _few_values(part: FileView, column: int = 0) -> bool:
     values = _values(part, column)
     n = part.matrix.shape[0]
     if n < ROWS or not 2 <= len(values) <= min(FEW, n / 2):

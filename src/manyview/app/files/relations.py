@@ -17,7 +17,7 @@ from manyview.engines.numpy.relations import DistanceView, GraphView, KernelView
 from . import ReadViews, existing, input_of
 from .arrays import READERS, read_arrays
 from .tables import cells_of, read_tables, text_of
-from .text import Cells, split_suffix
+from .text import RawTable, split_suffix
 
 #: The options of commands that name such files, and what they make of them.
 OPTIONS: dict[str, type[Relation]] = {
@@ -83,7 +83,7 @@ def _read(
 
 
 def _from_links(
-    file: str, found: Cells, data: ReadViews, fitted: Array | None
+    file: str, found: RawTable, data: ReadViews, fitted: Array | None
 ) -> tuple[Relation, list[str]]:
     """A graph of the rows (from, to[, weight]) of a list."""
     key = data.rule.key

@@ -27,7 +27,7 @@ from manyview.views.ids import (
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FileView:
     file: str
     matrix: Matrix
     ids: list[str] | None = None
@@ -50,7 +50,7 @@ class Part:
     #: The rows of the file that are used, if not all are.
     used: Array | None = None
 
-    def rows(self, kept: Array) -> Part:
+    def rows(self, kept: Array) -> FileView:
         """Some of the rows, with their ids."""
         lost = self.matrix.shape[0] - len(kept)
         if is_streamed(self.matrix):
@@ -66,7 +66,7 @@ class Part:
         used = kept if self.used is None else self.used[kept]
         return replace(self, matrix=self.matrix[kept], ids=ids, used=used)
 
-    def transposed(self) -> Part:
+    def transposed(self) -> FileView:
         """Rows and columns exchanged, and their names with them."""
         matrix = self.matrix.T
         matrix = np.ascontiguousarray(matrix) if isinstance(matrix, np.ndarray) else matrix.tocsr()
@@ -176,8 +176,8 @@ def _is_normal(found: list[str]) -> bool:
 
 
 def tumors_of_patients(
-    parts: dict[str, Part], keep_normals: bool, tumors: str | None
-) -> tuple[dict[str, Part], list[str]]:
+    parts: dict[str, FileView], keep_normals: bool, tumors: str | None
+) -> tuple[dict[str, FileView], list[str]]:
     """The parts without normal tissue and controls, and what sample types there are.
 
     A patient with several tumor samples is a question, unless ``tumors`` says "one" or "all".
@@ -236,7 +236,7 @@ def tumors_of_patients(
 Samples = list[tuple[str, int, str]]
 
 
-def _several(parts: dict[str, Part]) -> dict[str, Samples]:
+def _several(parts: dict[str, FileView]) -> dict[str, Samples]:
     """Patient → (view, row, id) of each tumor sample, if two are in one file or of two types."""
     found: dict[str, Samples] = {}
     for view, part in parts.items():
@@ -414,11 +414,11 @@ def most_alike(candidates: Iterable[Sequence[str]], names: Iterable[str]) -> lis
 
 
 def matched(
-    parts: dict[str, Part],
+    parts: dict[str, FileView],
     match: str | None,
     known: Sequence[str] = (),
     tumors: str | None = None,
-) -> tuple[dict[str, Part], list[str], Rule]:
+) -> tuple[dict[str, FileView], list[str], Rule]:
     """The parts with one spelling for one sample, by the requested rule.
 
     ``known`` are ids of another table, such as that of the labels, which a rule is to bring together
@@ -456,7 +456,7 @@ def matched(
     return _respelled(parts, rule, known)
 
 
-def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
+def _refuse_merging(parts: dict[str, FileView], match: str, exact: int) -> None:
     """Name the samples that prevent a rule from matching."""
     for rule in LOOSE if match == "loose" else TCGA:
         listed = [{rule.key(i): i for i in part.ids or ()} for part in parts.values()]
@@ -474,8 +474,8 @@ def _refuse_merging(parts: dict[str, Part], match: str, exact: int) -> None:
 
 
 def _respelled(
-    parts: dict[str, Part], rule: Rule, known: Sequence[str]
-) -> tuple[dict[str, Part], list[str], Rule]:
+    parts: dict[str, FileView], rule: Rule, known: Sequence[str]
+) -> tuple[dict[str, FileView], list[str], Rule]:
     """One spelling for one sample, by which other tables find it.
 
     That of the ``known`` table; else of a barcode what was matched, of another id the first file's.
@@ -502,7 +502,7 @@ def _respelled(
 FEWEST_COUNTED = 5
 
 
-def with_common_ids(parts: dict[str, Part]) -> tuple[dict[str, Part], list[str]]:
+def with_common_ids(parts: dict[str, FileView]) -> tuple[dict[str, FileView], list[str]]:
     """A first column of distinct whole numbers, headed alike in several files, holds ids.
 
     Read as a feature it would let samples be joined by position.
@@ -529,7 +529,7 @@ def with_common_ids(parts: dict[str, Part]) -> tuple[dict[str, Part], list[str]]
     return parts, []
 
 
-def ask_if_rows_are_counted(parts: dict[str, Part]) -> None:
+def ask_if_rows_are_counted(parts: dict[str, FileView]) -> None:
     """A first column 1, 2, 3, … is hardly a feature, and as one it would weigh as much as any."""
     for view, part in parts.items():
         if part.first is None:
@@ -554,7 +554,7 @@ class Aligned:
     notes: list[str]
 
 
-def align(parts: dict[str, Part], union: bool) -> Aligned:
+def align(parts: dict[str, FileView], union: bool) -> Aligned:
     """Rows by id, in the order of the first file; the union or the intersection of the samples."""
     for part in parts.values():
         part.check_ids()
@@ -600,7 +600,7 @@ def align(parts: dict[str, Part], union: bool) -> Aligned:
     return Aligned(matrices, order, first_rows, notes)
 
 
-def _common_headings(parts: list[Part]) -> str:
+def _common_headings(parts: list[FileView]) -> str:
     """Where no row has a sample of the other files, the headings may."""
     both = len(set.intersection(*(set(part.features or ()) for part in parts)))
     return f". Their columns share {both} names: if these are the samples, add --transpose all" * (
@@ -608,7 +608,7 @@ def _common_headings(parts: list[Part]) -> str:
     )
 
 
-def _in_one_order(parts: dict[str, Part], listed: list[list[str]], same: bool) -> Aligned:
+def _in_one_order(parts: dict[str, FileView], listed: list[list[str]], same: bool) -> Aligned:
     """Files of which some have no ids, or all the same: row i is the same sample in all."""
     first, *others = parts.values()
     if not same:

@@ -20,13 +20,13 @@ from manyview.io.child import read_apart
 from manyview.io.limits import BadFile, naming
 from manyview.io.packed import TEXT_BYTES, check_archive
 
-from .samples import Part
+from .samples import FileView
 from .text import (
     COMMA_NUMBER,
     GCT,
     NOTHING,
     SEPARATORS,
-    Cells,
+    RawTable,
     Text,
     number,
     plain_number,
@@ -239,7 +239,7 @@ def _named(header: list[str], columns: list[int]) -> str:
     return f"the columns {shown}{f', … ({len(columns)} in all)' * (len(columns) > SHOWN)}"
 
 
-def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> dict[str, Part]:
+def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> dict[str, FileView]:
     """The tables of a file by name, samples in rows; "" is the one that is called after the file.
 
     ``inside`` names the sheet of a workbook or the object of a file of R; such a file may hold several.
@@ -257,7 +257,7 @@ def read_tables(path: Path, inside: str | None, view: str, reading: Reading) -> 
     return {key: _part(name, kind, cells, asked) for key, (name, cells, asked) in found.items()}
 
 
-def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
+def _part(file: str, kind: str, cells: RawTable, asked: Asked) -> FileView:
     if cells.headed is None:
         first = [text_of(cell) for cell in cells.frame.iloc[0, :4]]
         shown = ", ".join(first) + ", …" * (cells.frame.shape[1] > 4)
@@ -306,7 +306,7 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     distinct = len(np.unique(values)) == len(values) > 1 and bool(np.all(values % 1 == 0))
     if place is None and asked.index is None and len(header) > 1 and distinct:
         counted = (header[0], [text_of(value) for value in values])
-    return Part(
+    return FileView(
         file,
         matrix,
         ids,
@@ -320,7 +320,7 @@ def _part(file: str, kind: str, cells: Cells, asked: Asked) -> Part:
     )
 
 
-def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) -> Cells:
+def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) -> RawTable:
     """The body of a table and its header, if it has one; ids, if any, are still a column."""
     pandas = import_pandas(f"reading {path.name}")
     with naming(path, "a table"):
@@ -334,7 +334,7 @@ def cells_of(path: Path, inside: str | None = None, asked: Asked | None = None) 
         return read_text(pandas, next(iter(texts.values())), asked or Asked(""))
 
 
-def _typed(pandas: Any, path: Path) -> Cells:
+def _typed(pandas: Any, path: Path) -> RawTable:
     _, [part] = read_apart(PROGRAM, path, path.suffix.lower()[1:])
     import pyarrow  # the child says which extra brings it
 
@@ -345,10 +345,10 @@ def _typed(pandas: Any, path: Path) -> Cells:
             # The frame is in pieces on purpose: put together it would be there twice.
             warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
             frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
-    return Cells(frame, [str(name).strip() for name in frame.columns], True, [])
+    return RawTable(frame, [str(name).strip() for name in frame.columns], True, [])
 
 
-def _id_place(file: str, cells: Cells, index: str | None) -> int | None:
+def _id_place(file: str, cells: RawTable, index: str | None) -> int | None:
     """The column of sample ids: the requested one, or the first if it is text or its name says so."""
     if index == "":
         return None

@@ -360,7 +360,7 @@ WINDOWS = "cp1252"
 NO_ROWS = "{} has no rows of data; a header and rows are needed"
 
 
-class Cells(NamedTuple):
+class RawTable(NamedTuple):
     """The body of a table and its header.
 
     ``headed`` says whether the file has one; None: its first line, kept in the body, may be either.
@@ -400,7 +400,7 @@ class Text:
         return cls(name, ".csv", opened, data[:LOOK], notes)
 
 
-def read_text(pandas: Any, text: Text, asked: Asked) -> Cells:
+def read_text(pandas: Any, text: Text, asked: Asked) -> RawTable:
     """The cells of a text; ids, if any, are still a column."""
     _refuse_other_kinds(text)
     encoding = "utf-16" if text.start[:2] in (b"\xff\xfe", b"\xfe\xff") else UTF8
@@ -441,7 +441,7 @@ def _refuse_other_kinds(text: Text) -> None:
         )
 
 
-def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
+def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> RawTable:
     with text.open(encoding) as file:
         lines = list(islice(file, PEEK))
     try:
@@ -474,7 +474,7 @@ def _read(pandas: Any, text: Text, asked: Asked, encoding: str) -> Cells:
     notes = text.notes + [f"{text.name}: {what}" for what in told]
     ids = [j for j, name in enumerate(names) if j == 0 or name == asked.index]
     notes += _tidy(text.name, frame, dialect, set(asked.na), ids)
-    return Cells(frame, names, headed, notes, dialect.decimal)
+    return RawTable(frame, names, headed, notes, dialect.decimal)
 
 
 def _header(rows: list[list[str]], dialect: Dialect, asked: Asked) -> tuple[list[str], bool | None]:

@@ -267,7 +267,7 @@ class Runs:
         return {"views": [], "notes": [], "problem": problem, "choices": []}
 
     def _program(self, *words: str) -> list[str]:
-        program = [sys.executable, "-P", "-m", "manyview.app.web.child"]
+        program = [sys.executable, "-P", "-m", "manyview.app.web.worker"]
         return [*program, str(self.limits.room()), *words]
 
     def _forget(self, name: str, table: dict[str, str]) -> None:

@@ -72,7 +72,7 @@ class DaskEngine(Engine):
 FEW, MANY, LARGE = 16, 64, 2**32
 
 
-class Block:
+class RowBlock:
     """Some rows of a view on a worker, with their squared norms."""
 
     def __init__(self, X: Matrix):
@@ -250,21 +250,21 @@ def write_block(X: Matrix, path: Path) -> Path:
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def _scaled_block(parts: list[Any], own: np.dtype, recipe: Callable[[Matrix], Matrix]) -> Block:
-    return Block(recipe(together([as_block(part, own) for part in parts])))
+def _scaled_block(parts: list[Any], own: np.dtype, recipe: Callable[[Matrix], Matrix]) -> RowBlock:
+    return RowBlock(recipe(together([as_block(part, own) for part in parts])))
 
 
-def _read_block(source: Any, rows: slice) -> Block:
-    return Block(source.read(rows))
+def _read_block(source: Any, rows: slice) -> RowBlock:
+    return RowBlock(source.read(rows))
 
 
-def _open_block(path: Path) -> Block:
+def _open_block(path: Path) -> RowBlock:
     if path.suffix == ".npz":
-        return Block(sp.csr_array(sp.load_npz(path)))
-    return Block(np.load(path, allow_pickle=False))
+        return RowBlock(sp.csr_array(sp.load_npz(path)))
+    return RowBlock(np.load(path, allow_pickle=False))
 
 
-def _on_matrix(block: Block, work: Callable, *args: Any) -> Any:
+def _on_matrix(block: RowBlock, work: Callable, *args: Any) -> Any:
     return work(block.X, *args)
 
 
@@ -272,7 +272,9 @@ def _total(X: Matrix) -> float:
     return float(X.sum(dtype=float))
 
 
-def _exact(held: Block, queries: Block, k: int, first: int, same: bool) -> tuple[Array, Array]:
+def _exact(
+    held: RowBlock, queries: RowBlock, k: int, first: int, same: bool
+) -> tuple[Array, Array]:
     """The k rows of ``held`` nearest to each query, by their places in the view."""
     return lists_in_block(held.X, queries.X, k, first, first if same else None)
 
@@ -429,11 +431,11 @@ def neighborhood(A: sp.csr_array, starts: Array, b: int) -> tuple[sp.csr_array, 
 # --- what runs on workers ----------------------------------------------------------------------
 
 
-def _rows(block: Block, solver: Solver) -> Rows:
+def _rows(block: RowBlock, solver: Solver) -> Rows:
     return Rows(block.X, solver, x_sq=block.x_sq)
 
 
-def _sum(block: Block, state: BlockState, given: tuple, solver: Solver) -> BlockState:
+def _sum(block: RowBlock, state: BlockState, given: tuple, solver: Solver) -> BlockState:
     rows = _rows(block, solver)
     rows.consensus, _, rows.sum_weight = aligned(*given)
     (V,) = aligned(state.V)
@@ -442,7 +444,7 @@ def _sum(block: Block, state: BlockState, given: tuple, solver: Solver) -> Block
 
 
 def _step(
-    block: Block,
+    block: RowBlock,
     state: BlockState,
     given: tuple,
     linked: Term,
@@ -462,7 +464,7 @@ def _step(
     return BlockState(V, rows.sums if basis else None, rows.residuals if residuals else None)
 
 
-def _all_residuals(block: Block, state: BlockState, U: Array, solver: Solver) -> Array:
+def _all_residuals(block: RowBlock, state: BlockState, U: Array, solver: Solver) -> Array:
     return _rows(block, solver).all_residuals(*aligned(U, state.V))
 
 

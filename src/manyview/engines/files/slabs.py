@@ -56,7 +56,7 @@ class Slabs:
         return block.astype(dtype, copy=False)
 
 
-class Store:
+class SlabStore:
     """Recently used slabs of all views together, up to `HELD` bytes."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Store:
             self.slabs.clear()
 
 
-STORE = Store()
+STORE = SlabStore()
 
 
 @cache

@@ -1,7 +1,7 @@
 """What the page does in processes of their own, within a limit of memory.
 
-``python -m manyview.app.web.child BYTES fit …`` runs the command; ``… BYTES look`` reads a run as JSON from
-standard input and prints what is understood of its tables.
+``python -m manyview.app.web.worker BYTES fit …`` runs the command; ``… BYTES look`` reads a run as JSON
+from standard input and prints what is understood of its tables.
 """
 
 from __future__ import annotations
