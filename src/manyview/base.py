@@ -820,6 +820,6 @@ def refuse_relations(kinds: Sequence[str | None] | None, names: Sequence[str], e
         return
     name, kind = next((name, kind) for name, kind in zip(names, kinds, strict=True) if kind)
     raise ValueError(
-        f"view {name!r} is a {kind}, which engine={engine!r} does not take; "
-        "use engine='numpy', or pass its as_features()"
+        f"view {name!r} is a {kind}, which engine={engine!r} does not "
+        "accept; use engine='numpy', or pass its as_features()"
     )

@@ -150,7 +150,7 @@ def _tell_zeros(pairs: list[tuple[Array, Array]]) -> None:
             if n := int((array == 0).sum()):
                 warn_user(
                     f"init[{name!r}][{s}] has {n} entries that are 0, and the multiplicative rule "
-                    "multiplies: they stay 0 throughout; add a small number to them, or use "
+                    "multiplies: they stay 0; add a small number to them, or use "
                     "solver='hals', which lets them grow"
                 )
                 return

@@ -699,8 +699,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if "labels_" in vars(self) and len(self.components_[0]) != self._rank:
             raise ValueError(
                 f"the batches before were fitted with {len(self.components_[0])} components, and now "
-                f"{self._rank} are requested (n_clusters or n_components); set it back, or call fit to "
-                "start anew"
+                f"{self._rank} are requested (n_clusters or n_components); set it back, or call fit "
+                "to start again"
             )
         if "labels_" not in vars(self):
             return self.fit(X)
@@ -1295,7 +1295,7 @@ def masked(Xs: Sequence[Any], names: Sequence[str], solver: Solver, n_components
     if any(holes) and rule != "multiplicative":
         raise ValueError(
             f"view {names[holes.index(True)]!r} has unobserved (NaN) entries, which "
-            f"solver={rule or type(solver).__name__!r} does not take; use solver='multiplicative' or "
+            f"solver={rule or type(solver).__name__!r} does not accept; use solver='multiplicative' or "
             "RobustWMNMF"
         )
     return [

@@ -463,5 +463,5 @@ def test_new_samples_of_a_run_with_batches_need_theirs(tmp_path):
     new = done(*again, "--batch", "another")
     assert "'another' is not a batch of the fit (0 / x, 1 / x)" in new.stderr
     assert len(pd.read_csv(tmp_path / "new.csv")) == 120
-    refused("--batch goes with --method robust", "fit", *files, "--out", tmp_path / "c", *asked,
+    refused("--batch works only with --method robust", "fit", *files, "--out", tmp_path / "c", *asked,
             "--method", "wmnmf")  # fmt: skip

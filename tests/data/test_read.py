@@ -242,7 +242,7 @@ def test_whole_numbers_headed_alike_in_every_file_are_ids(tmp_path):
     other.to_csv(tmp_path / "b.csv", index_label="nr")
     read = read_views([tmp_path / "a.csv", tmp_path / "b.csv"])
     np.testing.assert_array_equal(read.views["b"], frame(1).to_numpy())
-    assert read.notes[0] == "the column 'nr', first in 2 files, is taken for the sample ids"
+    assert read.notes[0] == "the column 'nr', first in 2 files, is used as the sample ids"
     # A feature with distinct whole numbers in one file only is a feature.
     assert read_views([tmp_path / "a.csv"]).views["a"].shape == (12, 4)
 

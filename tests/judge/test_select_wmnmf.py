@@ -124,7 +124,7 @@ def test_the_command_asks_for_the_rank_of_the_papers_method(tmp_path):
     assert (record["n_clusters"], record["method"]) == (3, "wmnmf")
     words[words.index("wmnmf")] = "robust"
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
-    assert result.exit_code == 2 and "--criterion goes with --method wmnmf" in result.output
+    assert result.exit_code == 2 and "--criterion works only with --method wmnmf" in result.output
     words[words.index("robust")] = "nmf"
     result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
     assert result.exit_code == 2 and "--method must be one of robust, wmnmf" in result.output

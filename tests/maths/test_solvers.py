@@ -59,7 +59,7 @@ def test_holes_are_for_the_rule_that_knows_them():
     views = [X.copy() for X in blobs(n=40)[0]]
     views[0][::5, 0] = np.nan
     for solver in ("hals", Halfway()):
-        with pytest.raises(ValueError, match=r"does not take; use solver='multiplicative'"):
+        with pytest.raises(ValueError, match=r"does not accept; use solver='multiplicative'"):
             WMNMF(3, solver=solver, missing="allow").fit(views)
 
 

@@ -159,7 +159,7 @@ def test_methods_of_features_refuse_relations_and_say_what_to_do(data):
             method.fit(views)
     views["links"] = views["links"].as_features()
     assert len(mv.WMNMF(K, random_state=0).fit(views).labels_) == N
-    with pytest.raises(ValueError, match="engine='dask' does not take"):
+    with pytest.raises(ValueError, match="engine='dask' does not accept"):
         fit({"x": X, "links": mv.GraphView(graph_of(Y))}, engine="dask")
     with pytest.raises(ValueError, match="a list or dict of views"):
         fit(mv.GraphView(graph_of(Y)))

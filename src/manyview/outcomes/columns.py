@@ -105,7 +105,7 @@ def read_column(name: str, data: Any, kind: Any = None) -> Column:
     full[~absent] = found
     column = Column(name, read, full, absent, levels)
     if kind is None and read == "ordered" and not _declared(data):
-        notes.append(f"Its levels are taken in the order {', '.join(map(str, levels))}.")
+        notes.append(f"Its levels have the order {', '.join(map(str, levels))}.")
     if kind is None and may_be_codes(column):
         notes.append(
             f"Its {len(np.unique(found))} whole numbers are treated as amounts; if they are codes (of a "

@@ -171,7 +171,7 @@ class Run:
         elif others:
             self.say(
                 f"{len(others)} of them were made by other code than this, or do not say by which; "
-                "with --again these are run anew."
+                "with --again these are run again."
             )
 
     @contextmanager

@@ -94,7 +94,7 @@ class Checkpoint:
             if difference:
                 raise ValueError(
                     f"the checkpoint {self.path} belongs to another fit: {difference}; fit that again, or "
-                    "remove the file to start anew"
+                    "remove the file to start again"
                 )
             self.stages, self._loop = saved["stages"], saved["loop"]
             self.rng.bit_generator.state = saved["random"]
@@ -150,8 +150,8 @@ class Checkpoint:
             write_state(self.path, "checkpoint", state)
         except OSError as error:
             warn_user(
-                f"the checkpoint {self.path} could not be written ({error.strerror or error}); the fit "
-                "goes on, and what was written before is kept"
+                f"the checkpoint {self.path} could not be written ({error.strerror or error}); "
+                "the fit continues, and the last checkpoint stays"
             )
         self.written = time.monotonic()
 

@@ -93,7 +93,7 @@ def _read(path: Path, kind: str, fitted_on: Any) -> Any:
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         why = str(error) or type(error).__name__
         remedy = "save it again" if kind == "model" else "remove it"
-        raise ValueError(f"{path.name} is no usable {kind}: {why}; {remedy}") from error
+        raise ValueError(f"{path.name} is not a usable {kind}: {why}; {remedy}") from error
     _allow_files(reader.named, fitted_on)
     return found
 

@@ -168,25 +168,25 @@ def make_model(ask: FitRequest) -> Any:
         )
     if ask.adjust and not robust:
         raise ValueError(
-            "--adjust gives values below zero, which --method wmnmf does not take; use --method robust"
+            "--adjust gives values below zero, which --method wmnmf does not accept; use --method robust"
         )
     if ask.batch and not robust:
-        raise ValueError("--batch goes with --method robust; leave one of them out")
+        raise ValueError("--batch works only with --method robust; leave one of them out")
     if ask.device not in ("auto", "cpu") and not ENGINES[ask.engine].takes_devices:
         raise ValueError(
-            f"--device {ask.device} goes with --engine torch; --engine {ask.engine} computes on the "
+            f"--device {ask.device} works only with --engine torch; --engine {ask.engine} computes on the "
             "processor"
         )
     for name in ("view_weights", "zero_rows"):
         if getattr(ask, name) is not None and not robust:
             option = f"--{name.replace('_', '-')}"
-            raise ValueError(f"{option} goes with --method robust; leave one of them out")
+            raise ValueError(f"{option} works only with --method robust; leave one of them out")
     if communities and not robust:
         raise ValueError(
-            "--clusters communities goes with --method robust; wmnmf takes a number or auto"
+            "--clusters communities works only with --method robust; wmnmf takes a number or auto"
         )
     if ask.resolution is not None and not communities:
-        raise ValueError("--resolution goes with --clusters communities; leave it out")
+        raise ValueError("--resolution works only with --clusters communities; leave it out")
     params = {name: getattr(ask, name) for name in ("checkpoint", "engine", "device")}
     params["random_state"] = ask.seed
     params["missing"] = "allow" if ask.missing == "allow" else "error"

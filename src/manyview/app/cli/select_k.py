@@ -32,7 +32,7 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
     if ask.largest is not None and ask.largest < ask.smallest:
         raise ValueError(f"--to {ask.largest} is less than --from {ask.smallest}; raise it")
     if ask.criterion is not None and ask.method != "wmnmf":
-        raise ValueError("--criterion goes with --method wmnmf; leave it out")
+        raise ValueError("--criterion works only with --method wmnmf; leave it out")
     with (
         claimed(ask.out, "select-k", force=ask.force) as place,
         voice.busy("reading the files") as tell,

@@ -203,7 +203,7 @@ def _strangers(file: str, samples: list[str], texts: list[list[str]]) -> str:
 
 def _told(file: str, heading: str, rows: Array, n_rows: int, twice: int) -> str:
     here = int((rows >= 0).sum())
-    note = f"{file}: ids in the column {_short(heading)}; it knows {here} of {len(rows)} samples"
+    note = f"{file}: ids in the column {_short(heading)}; it has {here} of {len(rows)} samples"
     others = n_rows - len(np.unique(rows[rows >= 0])) - twice
     if others > 0:
         note += f"; {others} of its rows belong to no sample here"

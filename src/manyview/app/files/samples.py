@@ -524,7 +524,7 @@ def with_common_ids(parts: dict[str, FileView]) -> tuple[dict[str, FileView], li
                         heading=heading,
                     )
             return changed, [
-                f"the column {heading!r}, first in {len(values)} files, is taken for the sample ids"
+                f"the column {heading!r}, first in {len(values)} files, is used as the sample ids"
             ]
     return parts, []
 

@@ -449,10 +449,8 @@ def _data_tables(run: Run) -> dict[str, Any]:
         for key, value in about.get(group, {}).items()
     ]
     return {
-        "views": table(heads, views, name="data", caption="The data as the model saw them."),
-        "files": table(columns, listed, name="inputs", caption="The files it came from.")
-        if files
-        else "",
+        "views": table(heads, views, name="data", caption="The views as the model used them."),
+        "files": table(columns, listed, name="inputs", caption="The input files.") if files else "",
         "settings": table(["setting", "value"], chosen, name="settings"),
     }
 

@@ -214,7 +214,7 @@ class Runs:
             code = process.wait(timeout=LOOK_SECONDS)
         except subprocess.TimeoutExpired:
             end(process)
-            raise Unfit("The report could not be made anew in time.") from None
+            raise Unfit("The report could not be written again in time.") from None
         if code:
             raise Unfit(_complaint(self.folder(name) / "log.txt", code))
 

@@ -195,7 +195,7 @@ def _killed(client: Any, error: BaseException) -> str:
         "the same task ended several Dask workers, which happens when it takes more memory than a "
         f"worker has{least}: give workers more memory (memory_limit=, fewer per machine), start more of "
         "them, or pass dask arrays in smaller blocks of rows; then fit with the same settings: a fit "
-        f"with checkpoint= goes on from there. Dask said: {' '.join(str(error).split())[:300]}"
+        f"with checkpoint= continues from there. Dask said: {' '.join(str(error).split())[:300]}"
     )
 
 
@@ -239,9 +239,7 @@ def _local_cluster(package: Any) -> Any:
 
 
 SHORT = "as happens when tasks need more memory than workers have"
-REMEDY = (
-    "start workers again and fit with the same settings: a fit with checkpoint= goes on from there"
-)
+REMEDY = "start workers again and fit with the same settings: a fit with checkpoint= continues from there"
 
 
 def _itself(value: Any) -> Any:
