@@ -1,5 +1,6 @@
 """Result files of every experiment with invented numbers, in the form `manyview reproduce` writes."""
 
+import csv
 import json
 
 import numpy as np
@@ -11,6 +12,13 @@ from manyview.paper.tasks import READINGS
 
 SCORES = ("acc", "nmi", "precision", "recall", "f_score", "ari")
 TERMS = ("reconstruction", "consensus", "regularizer", "objective")
+
+
+def table(path):
+    """Rows without the columns of time."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
 
 
 def make_up(out, view="pix", replications=2, lihc="made up"):

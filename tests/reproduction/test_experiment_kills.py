@@ -1,6 +1,5 @@
 """An experiment killed at any moment goes on where it was, and ends with the same tables."""
 
-import csv
 import json
 import os
 import random
@@ -8,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+
+from made_up_results import table
 
 #: A small experiment, in a script that can be killed.
 SCRIPT = """
@@ -64,13 +65,6 @@ def wait_for(happened):
     while not happened():
         assert time.monotonic() < deadline, "it did not happen in two minutes"
         time.sleep(0.01)
-
-
-def table(path):
-    """Rows without the columns of time."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
 
 
 def stored(out):

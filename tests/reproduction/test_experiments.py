@@ -1,6 +1,5 @@
 """Experiments: cells survive a kill, share what is equal, and compute what they say."""
 
-import csv
 import json
 from collections import Counter
 from typing import ClassVar
@@ -12,6 +11,7 @@ from rich.console import Console
 
 import manyview as mv
 from conftest import blobs
+from made_up_results import table
 from manyview.app.processes import run_tasks
 from manyview.maths.solvers import Multiplicative
 from manyview.paper import command, costs, experiments, tasks
@@ -22,13 +22,6 @@ from manyview.paper.lihc import load_lihc
 from manyview.paper.results import DIGITS
 from manyview.paper.tasks import Rounds
 from manyview.wmnmf import Problem, Settings, run
-
-
-def table(path):
-    """Rows without the columns of time."""
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return [{k: v for k, v in row.items() if "seconds" not in k} for row in rows]
 
 
 def reproduce(names, out, **settings):
