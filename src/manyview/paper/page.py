@@ -139,7 +139,8 @@ def _seen(results: Results) -> dict[str, Any]:
     )
     frames["provenance"] = provenance(results)
     frames |= {name: frame for each in tables.values() for name, (_, frame) in each.items()}
-    variants = grouped(results.rows("printed"), "variant")
+    versions = next(iter(results.experiments.values()))["versions"].items()
+    made_with = ", ".join(f"{name} {version}" for name, version in versions)
     return {
         "experiments": results.experiments,
         "manifest": results.manifest,
@@ -149,7 +150,7 @@ def _seen(results: Results) -> dict[str, Any]:
         "best_rival": best_rival(results),
         "weights": weights_of(results),
         "shares": shares(results),
-        "variants": variants,
+        "made_with": made_with,
         "frames": {name: frame for name, frame in frames.items() if len(frame)},
         "tables": tables,
         "figures": drawings,
