@@ -189,19 +189,16 @@ class SumOfGraphs(Baseline):
         graphs = [
             affinity(scaled(p, self.scale)[0], self.n_neighbors, self.affinity) for p in parts
         ]
-        if any(len(present) < views.n_samples for present in rows):
-            has = np.zeros((views.n_samples, len(rows)))
-            for s, (graph, present) in enumerate(zip(graphs, rows, strict=True)):
-                has[present, s] = 1
-                at = graph.tocoo()
-                places = present[at.row], present[at.col]
-                graphs[s] = sp.csr_array((at.data, places), (views.n_samples, views.n_samples))
-            edges = sp.coo_array(sum(graphs[1:], graphs[0]))
-            shared = (has[edges.row] * has[edges.col]).sum(axis=1)
-            edges.data = edges.data * len(rows) / shared
-            total = sp.csr_array(edges)
-        else:
-            total = sp.csr_array(sum(graphs[1:], graphs[0]))
+        has = np.zeros((views.n_samples, len(rows)))
+        for s, (graph, present) in enumerate(zip(graphs, rows, strict=True)):
+            has[present, s] = 1
+            at = graph.tocoo()
+            places = present[at.row], present[at.col]
+            graphs[s] = sp.csr_array((at.data, places), (views.n_samples, views.n_samples))
+        edges = sp.coo_array(sum(graphs[1:], graphs[0]))
+        shared = (has[edges.row] * has[edges.col]).sum(axis=1)
+        edges.data = edges.data * (len(rows) / shared)
+        total = sp.csr_array(edges)
         rng = generator(self.random_state)
         self.labels_ = spectral_from_graph(
             total, self.n_clusters, rng, self.assign_labels == "njw", self.n_init

@@ -101,14 +101,8 @@ class Comparison:
             Benjamini–Hochberg over the methods. clinical_columns.csv: every test.
         notes : list of str
         """
-        beside = known(
-            [str(i) for i in self.ids],
-            clinical,
-            time,
-            event,
-            horizon=horizon,
-            covariates=covariates,
-        )
+        ids = [str(i) for i in self.ids]
+        beside = known(ids, clinical, time, event, horizon=horizon, covariates=covariates)
         fair = [m["name"] for m in self.methods if not m["oracle"]]
         return agreed(self.labels, fair, self.settings["n_clusters"], self.ids, beside)
 
@@ -143,10 +137,8 @@ class Comparison:
         list of Path
             The files written.
         """
-        out, contents = (
-            Path(out),
-            files_of(self, command, *(self.shared() if shared is None else shared)),
-        )
+        out = Path(out)
+        contents = files_of(self, command, *(self.shared() if shared is None else shared))
         with claimed(out, KIND, beside=True) as place:
             place.put(contents)
         return [out / name for name in contents]
@@ -446,19 +438,14 @@ def summarize(pandas: Any, table: Any, labels: Mapping[str, Sequence[Array]]) ->
 def mean_ranks(means: Array, oracle: Array) -> Array:
     """Rank of every row among those that are no oracle, averaged over the columns; 1 is best.
 
-    An oracle gets the rank it would have, but does not lower others: it has seen the classes.
+    An oracle has the rank that it would have, and does not change the ranks of others.
     """
-    ranks = np.full(means.shape, np.nan)
-    for i in range(len(means)):
-        rivals = ~oracle & (np.arange(len(means)) != i)
-        with np.errstate(invalid="ignore"):
-            better = (means[rivals] > means[i] + 1e-12).sum(axis=0)
-            equal = (np.abs(means[rivals] - means[i]) <= 1e-12).sum(axis=0)
-        ranks[i] = np.where(np.isnan(means[i]), np.nan, 1 + better + equal / 2)
-    counted = ~np.isnan(ranks)
-    total = np.where(counted, ranks, 0).sum(axis=1)
-    none = np.full(len(means), np.nan)
-    return np.divide(total, counted.sum(axis=1), out=none, where=counted.any(axis=1))
+    means = means.round(12)
+    fair = np.where(oracle[:, None], np.nan, means)
+    better = (fair > means[:, None]).sum(axis=1)
+    equal = (fair == means[:, None]).sum(axis=1) - ~oracle[:, None]
+    ranks = np.where(np.isnan(means), np.nan, 1 + better + equal / 2)
+    return np.ma.masked_invalid(ranks).mean(axis=1).filled(np.nan)
 
 
 def stability(runs: Sequence[Array]) -> float:

@@ -121,16 +121,7 @@ def _clinical(
         table.insert(list(table).index("survival_p") + 1, "survival_q", q)
     tables = {"clinical.csv": table}
     if tests:
-        wanted = [
-            "method",
-            "column",
-            "kind",
-            "n",
-            "test",
-            "p_value",
-            "q_value",
-            "effect",
-            "most_marked",
-        ]
+        wanted = ["method", "column", "kind", "n", "test", "p_value", "q_value", "effect",
+                  "most_marked"]  # fmt: skip
         tables["clinical_columns.csv"] = pandas().concat(tests, ignore_index=True)[wanted]
     return tables

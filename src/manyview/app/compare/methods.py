@@ -143,52 +143,39 @@ def _allowing(make: Callable[[int], Any], seed: int) -> Any:
 
 
 def _catalogue(n_clusters: int, missing: bool = False) -> dict[str, Method]:
-    papers, simple = paper_methods(n_clusters), honest_methods(n_clusters)
-    if missing:
-        papers |= {name: functools.partial(_allowing, papers[name]) for name in _PROPOSED}
-    omics = omics_methods(n_clusters)
-    robust = Method(
-        "RobustWMNMF", functools.partial(_seeded_copy, RobustWMNMF(n_clusters)), "robust", _ROBUST
-    )
-    return {robust.name: robust} | {
-        name: Method(
-            name,
-            make,
-            _group(name, papers, omics),
-            DESCRIPTIONS.get(name, ""),
-            name in ORACLES,
-            "unscaled" if name in _UNSCALED else "",
-        )
-        for name, make in (papers | simple | omics).items()
-    }
-
-
-def _group(name: str, papers: Mapping[str, Any], omics: Mapping[str, Any]) -> str:
-    if name in _PROPOSED:
-        return "proposed"
-    return "paper" if name in papers else "omics" if name in omics else "simple"
+    """Every method that has a name; its group is the first that has it."""
+    robust = functools.partial(_seeded_copy, RobustWMNMF(n_clusters))
+    known = {"RobustWMNMF": Method("RobustWMNMF", robust, "robust", _ROBUST)}
+    groups = {"paper": paper_methods, "simple": honest_methods, "omics": omics_methods}
+    for group, methods in groups.items():
+        for name, make in methods(n_clusters).items():
+            proposed = name in _PROPOSED
+            if proposed and missing:
+                make = functools.partial(_allowing, make)
+            where, caution = "proposed" if proposed else group, "unscaled" * (name in _UNSCALED)
+            method = Method(name, make, where, DESCRIPTIONS[name], name in ORACLES, caution)
+            known.setdefault(name, method)
+    return known
 
 
 def _named(item: Any, known: dict[str, Method]) -> list[Method]:
-    always = list(_ALWAYS.values())
-    sets = {
-        "all": list(known),
-        "paper": [*always, *(n for n, m in known.items() if m.group in ("paper", "proposed"))],
-        "honest": [*always, *(n for n, m in known.items() if m.group == "simple")],
-        "omics": [*always, *(n for n, m in known.items() if m.group == "omics")],
-    }
+    sets = {"paper": ("paper", "proposed"), "honest": ("simple",), "omics": ("omics",)}
     if not isinstance(item, str):
         raise ValueError(
             f"methods lists names and dicts, got a {type(item).__name__}; pass estimators as a dict of "
             "name → estimator"
         )
     item = _ALWAYS.get(item, item)
-    if item not in known and item not in sets:
+    if item == "all":
+        return list(known.values())
+    if item in sets:
+        return [m for m in known.values() if m.name in _ALWAYS.values() or m.group in sets[item]]
+    if item not in known:
         raise ValueError(
             f"there is no method {item!r}; known are {', '.join(known)}, and 'all', 'paper', "
             "'honest', 'omics'"
         )
-    return [known[name] for name in sets.get(item, [item])]
+    return [known[item]]
 
 
 def _given(name: str, value: Any, known: dict[str, Method], n_clusters: int) -> Method:

@@ -7,7 +7,7 @@ import pickle
 import random
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -75,12 +75,6 @@ class RunStore:
             text = json.dumps(record)
             write_whole(self.folder / f"{key}.json", text.encode())
 
-    def n_others(self, keys: Iterable[str]) -> int:
-        """How many stored files belong to other data or settings."""
-        if self.folder is None:
-            return 0
-        return len({path.stem for path in self.folder.glob("*.json")} - set(keys))
-
 
 def key_of(*parts: Any) -> str:
     """A file name for whatever decides a result."""
@@ -134,10 +128,10 @@ class Plan:
         self._missing = any(has_nan(X) for X in self.data.matrices)
         self.data_key = checksum.of_arrays(self.data.matrices, self.data.names)
 
-    def prepare(self, store: RunStore) -> list[str]:
-        """Find the runs that are stored, cannot be made or cost too much; return all keys."""
-        cost_keys = [self._prepare(method, store) for method in self.methods]
-        return [*self.keys.values(), *cost_keys]
+    def prepare(self, store: RunStore) -> None:
+        """Find the runs that are stored, cannot be made or cost too much."""
+        for method in self.methods:
+            self._prepare(method, store)
 
     def write(self, folder: Path) -> None:
         """Write the dataset for the processes."""
@@ -160,12 +154,12 @@ class Plan:
         if record["status"] == "ok" or "limits" in record:
             store.write(self.keys[task.method, run], {"method": task.method, "run": run} | record)
 
-    def _prepare(self, method: Method, store: RunStore) -> str:
+    def _prepare(self, method: Method, store: RunStore) -> None:
         """Keys of a method's runs; records of those stored, unmakeable or too costly."""
         settings, model, unmade = None, None, None
         try:
             model = method.make(self.seeds[0])
-            settings = _without_seed(settings_of(model))
+            settings = settings_of(model)
         except Exception as error:
             unmade = unmakeable(error)
         oracle = method.oracle and self.truth is not None
@@ -179,18 +173,14 @@ class Plan:
                 self.records[place] = unmade
             elif stored is not None and self._still_holds(stored):
                 self.records[place] = stored
-        cost_key = key_of("cost", *base)
         ours = isinstance(model, MultiViewEstimator)
         if self._missing and ours and not get_tags(model).input_tags.allow_nan:
             record = {"status": "not applicable", "reason": "it needs complete views"}
             self.records |= {(method.name, run): record for run in range(len(self.seeds))}
-            return cost_key
-        if hasattr(model, "estimate_cost") and not self._any_ok(method):
-            reason = self._too_costly(model, cost_key, store)
+        elif hasattr(model, "estimate_cost") and not self._any_ok(method):
+            reason = self._too_costly(model, key_of("cost", *base), store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
-        self._skip_after_limit(method)
-        return cost_key
 
     def _still_holds(self, stored: Record) -> bool:
         """Whether a stored run is whole; one ended by a limit is tried again under a wider one."""
@@ -271,11 +261,12 @@ def carry_out(plans: Sequence[Plan], out: str | Path | None, n_jobs: int, progre
             place = stack.enter_context(claimed(out, KIND, beside=True))
             place.begin()
             store = RunStore(place.path)
-        keys = [key for plan in plans for key in plan.prepare(store)]
+        for plan in plans:
+            plan.prepare(store)
         done, total = (sum(len(getattr(p, part)) for p in plans) for part in ("records", "keys"))
         folder = stack.enter_context(scratch())
         pool = stack.enter_context(closing(Pool(folder, n_jobs)))
-        bar = progress_bar(progress, done, total, store.n_others(keys))
+        bar = progress_bar(progress, done, total)
         advance = stack.enter_context(bar)
         pool.start(total - done)
         # Large datasets first: the last process to end should not be the longest.
@@ -313,15 +304,6 @@ def unmakeable(error: Exception) -> Record:
     return {"status": "failed", "reason": f"it could not be made: {reason_of(error)}"}
 
 
-def _without_seed(settings: Any) -> Any:
-    """The seed is in the key of a run already; without it a method's settings are the same for all."""
-    if isinstance(settings, list) and len(settings) == 2 and isinstance(settings[1], list):
-        kind, params = settings
-        if params[:1] == ["dict"]:
-            return [kind, [pair for pair in params[1] if pair[0] != "random_state"]]
-    return settings
-
-
 def versions() -> dict[str, str]:
     import scipy
     import sklearn
@@ -331,9 +313,7 @@ def versions() -> dict[str, str]:
 
 
 @contextmanager
-def progress_bar(
-    wanted: bool, n_done: int, n_total: int, n_others: int
-) -> Iterator[Callable[[str], None]]:
+def progress_bar(wanted: bool, n_done: int, n_total: int) -> Iterator[Callable[[str], None]]:
     """Yields what to call when a run of a method has ended."""
     if wanted:
         try:
@@ -346,11 +326,6 @@ def progress_bar(
         yield lambda method: None
         return
     console = Console(stderr=True)
-    if n_others:
-        console.print(
-            f"{n_others} stored runs belong to other data or settings and are left alone.",
-            highlight=False,
-        )
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("runs", total=n_total, completed=n_done)
