@@ -38,6 +38,14 @@ def cohort(tmp_path_factory):
     return folder, files, data
 
 
+@pytest.fixture(scope="module")
+def reported(cohort):
+    """The same run with its report, to be copied."""
+    folder, files, _ = cohort
+    done("fit", *files, "--clusters", 4, "--out", folder / "reported")
+    return folder / "reported"
+
+
 def test_a_clinical_table_gives_survival_columns_and_classes(cohort, tmp_path):
     folder, files, data = cohort
     asked = ["--clinical", folder / "clinical.csv", "--time", "os_months", "--event", "dead",
@@ -147,10 +155,9 @@ def test_a_second_cohort_gets_labels_a_check_of_its_platform_and_a_report(cohort
     assert "or rescale each feature" in plain.stderr and "labels are confident" in plain.stdout
 
 
-def test_a_finished_run_can_be_asked_later_and_again(cohort, tmp_path):
+def test_a_finished_run_can_be_asked_later_and_again(cohort, reported, tmp_path):
     folder, files, _data = cohort
-    out = tmp_path / "run"
-    done("fit", *files, "--clusters", 4, "--out", out)
+    out = shutil.copytree(reported, tmp_path / "run")
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     result = done("outcomes", out, "--clinical", folder / "clinical.csv", "--json")
     assert "time from the column 'os_months', event from 'dead'" in result.stderr
@@ -199,7 +206,7 @@ def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path
     table.to_csv(tmp_path / "sites.csv", index=False)
     out = tmp_path / "run"
     asked = ["--clinical", tmp_path / "sites.csv", "--adjust", "site", "--clusters", 4]
-    result = done("fit", *files[:2], "--out", out, *asked)
+    result = done("fit", *files, "--out", out, *asked, "--no-report")
     assert "'site' holds 3 whole numbers, each treated as a level" in result.stderr
     tested = pd.read_csv(out / "clinical_tests.csv").iloc[0]
     assert (tested["column"], tested["kind"]) == ("site", "category")
@@ -334,10 +341,8 @@ def test_hostile_clinical_files_are_only_ever_text(cohort, tmp_path):
     assert seen.errors == [] and seen.requests == [] and seen.value == 8
 
 
-def test_very_many_categories_are_told_and_not_drawn(cohort, tmp_path):
-    _folder, files, data = cohort
-    out = tmp_path / "run"
-    done("fit", *files, "--clusters", 4, "--out", out)
+def test_very_many_categories_are_told_and_not_drawn(cohort, reported, tmp_path):
+    data, out = cohort[2], shutil.copytree(reported, tmp_path / "run")
     table = pd.DataFrame({"id": data.sample_names, "code": [f"c{i}" for i in range(90)]})
     table["name"] = table["code"] + " of ninety"
     ids = [f"X{i}" for i in range(10_000)]
@@ -444,17 +449,8 @@ def test_new_samples_of_a_run_with_batches_need_theirs(tmp_path):
         pd.DataFrame(X + rng.normal(size=X.shape), ids).to_csv(files[-1])
     table = tmp_path / "clinical.csv"
     pd.DataFrame({"plate": batch, "lab": "x"}, ids).to_csv(table)
-    asked = [
-        "--no-report",
-        "--clinical",
-        table,
-        "--batch",
-        "plate",
-        "--batch",
-        "lab",
-        "--clusters",
-        3,
-    ]
+    asked = ["--no-report", "--clinical", table, "--batch", "plate", "--batch", "lab"]
+    asked += ["--clusters", 3]
     done("fit", *files, "--out", tmp_path / "run", *asked)
     labels = pd.read_csv(tmp_path / "run" / "labels.csv")
     assert len(set(zip(kind, labels["cluster"], strict=True))) == 3

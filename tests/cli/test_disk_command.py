@@ -54,7 +54,7 @@ def test_hdf5_and_zarr_files_are_views(files, tmp_path):
     zarr.save(str(tmp_path / "c.zarr"), views[2])
     named = [f"{tmp_path}/two.h5::rna", f"open={tmp_path}/two.h5::deep/atac", f"{tmp_path}/c.zarr"]
     data = read_views(named)
-    assert list(data.views) == ["rna", "open", "c"] and "row by row" in data.notes[0]
+    assert list(data.views) == ["rna", "open", "c"] and "by position" in data.notes[0]
     for X, found in zip(views, data.views.values(), strict=True):
         np.testing.assert_array_equal(X, found)
     data = read_views(named, on_disk=True)

@@ -121,16 +121,7 @@ def test_a_file_to_predict_may_have_its_samples_in_columns(lab, names):
 @pytest.mark.parametrize("extra", [["--missing", "drop"], ["--scale", "minmax"]])
 def test_the_papers_method_from_files(lab, extra):
     folder, files, _, y = lab
-    asked = [
-        "--method",
-        "wmnmf",
-        "--clusters",
-        3,
-        "--out",
-        folder / "run",
-        "--no-report",
-        "--quiet",
-    ]
+    asked = [*WMNMF, "--clusters", 3, "--out", folder / "run", "--no-report", "--quiet"]
     assert done("fit", *files, *asked, *extra).output == ""
     labels = [int(row["cluster"]) for row in rows(folder / "run" / "labels.csv")]
     assert mv.metrics.accuracy(y, labels) == 1
