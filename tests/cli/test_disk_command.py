@@ -38,7 +38,7 @@ def test_a_run_on_files_writes_what_a_run_in_memory_writes(method, files, tmp_pa
     clusters = [[line.split(",")[1] for line in table.splitlines()] for table in tables]
     assert clusters[0] == clusters[1]
     written = {path.name for path in (tmp_path / "disk").iterdir()}
-    assert {"report.html", "run.json", "model.npz", "top_features.csv"} <= written
+    assert {"report.html", "run.json", "model.npz", "markers.csv"} <= written
     record = json.loads((tmp_path / "disk" / "run.json").read_text())
     kept = json.loads((tmp_path / "memory" / "run.json").read_text())
     assert [v["sha256"] for v in record["views"]] == [v["sha256"] for v in kept["views"]]

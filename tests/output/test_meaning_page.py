@@ -12,6 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
 from browser import visit
+from manyview.app.options import cluster_names
 from manyview.app.run import write_run
 from manyview.app.run.evidence import OtherViews, feature_tests
 from manyview.app.run.features import heatmap, leading_features
@@ -48,6 +49,13 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def page(run):
     return (run[0] / "report.html").read_text(encoding="utf-8")
+
+
+def test_what_names_an_element_is_there(page):
+    """Every reference of a section or a link to an element leads to one."""
+    named = set(re.findall(r' id="([^"]+)"', page))
+    referred = set(re.findall(r' (?:aria-labelledby=|href=)"#?([^":]+)"', page))
+    assert "map-title" in referred and referred <= named
 
 
 def test_the_panels_are_there_and_drawn(page):
@@ -157,6 +165,8 @@ def test_names_of_clusters_are_everywhere(run, tmp_path):
     assert "&lt;b&gt;Luminal</span>" in page and "<b>Luminal" not in page
     drawn = (again / "figures" / "survival.svg").read_text("utf-8")
     assert "1 &lt;b&gt;Luminal" in drawn
+    name_clusters(again, cluster_names(["1="]))
+    assert "Luminal" not in page_of_tables(again).read_text("utf-8")
 
 
 def test_fusion_is_compared_with_every_view_alone_and_left_out(run):

@@ -17,16 +17,14 @@ from conftest import blobs
 from manyview.app.run import write_run
 from manyview.app.run.evidence import drawn, rival_labels
 from manyview.app.run.record import component_files
-from manyview.app.run.tables import departures, top_features
+from manyview.app.run.tables import departures
 from manyview.io.writing import MARKER, is_whole, restored
-from manyview.views.views import as_views
 
 TABLES = {
     "labels.csv",
     "clusters.csv",
     "view_weights.csv",
     "sample_weights.csv",
-    "top_features.csv",
     "embedding.csv",
     "agreement.csv",
     "redundancy.csv",
@@ -156,6 +154,22 @@ def test_sparse_views_are_judged_as_dense_ones(rng, density):
     assert adjusted_rand_score(found, expected) > 0.99
 
 
+@pytest.mark.filterwarnings("ignore:.*lie far from all others:UserWarning")
+def test_the_baseline_is_aligned_where_the_fit_is(tmp_path, rng):
+    """Batches that shift every feature hide three groups from a baseline that is not told of them."""
+    truth, batch = np.tile([0, 1, 2], 40), np.repeat(["a", "b"], 60)
+    centers = [3 * rng.normal(size=(3, m)) for m in (8, 6)]
+    views = [C[truth] + rng.normal(size=(120, C.shape[1])) for C in centers]
+    views = [X + 30 * (batch == "b")[:, None] for X in views]
+    for name, given in (("aligned", {"batch": batch}), ("not", {})):
+        model = mv.RobustWMNMF(3, random_state=0).fit(views, **given)
+        rows = read(
+            write_run(model, views, tmp_path / name, stability_runs=0, truth=truth) / "baseline.csv"
+        )
+        assert (float(rows[1]["ari"]) > 0.9) == bool(given)
+        assert ("within each batch" in rows[1]["clustering"]) == bool(given)
+
+
 @pytest.mark.filterwarnings("ignore:.*hold counts:UserWarning")
 def test_large_sets_are_refitted_from_the_model_and_saved(tmp_path, monkeypatch, rng):
     """Sparse views, whose products of all rows the refits make: no part of the model."""
@@ -223,29 +237,6 @@ def test_of_very_many_observations_a_part_is_drawn_always_the_same():
 
 
 # --- numbers -----------------------------------------------------------------------------------
-
-
-def test_effects_are_cohens_d_whatever_the_units(rng):
-    X, labels = rng.normal(size=(50, 4)), rng.integers(0, 2, 50)
-    X[:, 1] += 2 * labels
-    a, b = X[labels == 1], X[labels == 0]
-    pooled = np.sqrt(((len(a) - 1) * a.var(0, ddof=1) + (len(b) - 1) * b.var(0, ddof=1)) / 48)
-    expected = (a.mean(0) - b.mean(0)) / pooled
-
-    def effects(X):
-        views = as_views([X], allow_negative=True, allow_missing=True)
-        rows = top_features(mv.WMNMF(), views, labels)
-        return {row["feature"]: row["effect"] for row in rows if row["cluster"] == 1}
-
-    for data in (X, X * 1e-30, X + 1e8, sp.csr_array(X)):
-        found = effects(data)
-        np.testing.assert_allclose(
-            [found[f"view0_{j}"] for j in range(4)], expected, rtol=1e-5, atol=1e-5
-        )
-    assert next(iter(effects(X))) == "view0_1"
-    # A constant feature has no effect; one that splits the data perfectly has a finite one.
-    odd = effects(np.column_stack([np.full(50, 3.3), labels, X[:, 0]]))
-    assert "view0_0" not in odd and 10 < odd["view0_1"] < 1000
 
 
 def test_lacking_a_view_is_no_departure():

@@ -38,7 +38,10 @@ def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
 
 
 NAMES = partial(
-    option, "Name of a cluster in the report (0=Basal-like); repeatable.", (), "NUMBER=NAME"
+    option,
+    "Name of a cluster in the report (0=Basal-like; 0= removes it); repeatable.",
+    (),
+    "NUMBER=NAME",
 )
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
@@ -126,13 +129,13 @@ class Reading:
 
 
 def cluster_names(items: Sequence[str]) -> dict[str, str]:
-    """Cluster number → name."""
+    """Cluster number → name; an empty name removes the one it had."""
     found = {}
     for item in items:
-        number, _, name = (part.strip() for part in item.partition("="))
-        if not (number.isdecimal() and name):
+        number, sign, name = (part.strip() for part in item.partition("="))
+        if not (number.isdecimal() and sign):
             raise ValueError(
-                f"--names {item}: write the number of a cluster and its name, as 0=Basal"
+                f"--names {item}: write the number of a cluster and its name, as 0=Basal; 0= removes it"
             )
         found[str(int(number))] = name
     return found

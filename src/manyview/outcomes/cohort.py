@@ -152,7 +152,7 @@ def predict_cohort(
         warnings.simplefilter("always", UserWarning)
         ordered = fitted_input(model).in_order(given)
         read = model._read(ordered, reset=False)
-    told = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
+    warned = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
     present = fuse.quiet_presence(read, model.zero_rows_)
     scalings, notes = list(model._scalings), list[str]()
     if rescale:
@@ -183,10 +183,10 @@ def predict_cohort(
         notes.append(
             f"{counted(int((~known).sum()), 'sample')} without data and without a cluster."
         )
-    told += _shift_warnings(shift, rescale)
+    warned += _shift_warnings(shift, rescale)
     confident, then = (float((s[~np.isnan(s)] > CONFIDENT).mean()) for s in (sure, at_fit))
     return Cohort(
-        placed, ordered, features, shift, table, confident, then, tuple(told), tuple(notes)
+        placed, ordered, features, shift, table, confident, then, tuple(warned), tuple(notes)
     )
 
 
@@ -350,7 +350,7 @@ def _difference(X: Array, new: Array, rng: np.random.Generator) -> float:
 
 
 def _shift_warnings(shift: Any, rescale: bool) -> list[str]:
-    told = []
+    sentences = []
     for row in shift.to_dict("records"):
         if not row["p_value"] <= LEVEL:
             continue
@@ -370,5 +370,5 @@ def _shift_warnings(shift: Any, rescale: bool) -> list[str]:
                 "each feature in the new cohort (rescale=True, --rescale) if its mix of samples is about "
                 "the same."
             )
-        told.append(text)
-    return told
+        sentences.append(text)
+    return sentences

@@ -106,14 +106,14 @@ def recognize(columns: Mapping[str, Sequence[Any]]) -> Endpoint:
         )
     if not time and not event:
         return Endpoint(None, None, "")
-    told = [
+    problems = [
         f"{len(found)} columns may be the {what} ({', '.join(map(repr, found[:4]))})"
         if len(found) > 1
         else f"no {what} column was recognized"
         for what, found in (("time", time), ("event", event))
         if len(found) != 1
     ]
-    return Endpoint(None, None, f"no survival: {' and '.join(told)}")
+    return Endpoint(None, None, f"no survival: {' and '.join(problems)}")
 
 
 def split_event(text: str, names: Collection[str]) -> tuple[str, str | None]:
@@ -149,11 +149,11 @@ def read_events(data: Any, name: str = "event", happened: str | None = None) -> 
     read = np.array([np.nan if text is None else codes[text] for text in texts], dtype=float)
     if all(text.lower() in (("0", "false"), ("1", "true"))[codes[text]] for text in values):
         return read, ""
-    told = [
+    values_of = [
         ", ".join(quoted(text) for text in values if codes[text] == code) or "nothing"
         for code in (1, 0)
     ]
-    return read, f"In {name}, {told[0]} is read as an event and {told[1]} as censored."
+    return read, f"In {name}, {values_of[0]} is read as an event and {values_of[1]} as censored."
 
 
 def is_follow_up(name: str) -> bool:

@@ -463,9 +463,9 @@ def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> N
             f"View {quoted(name)}: {counted(constant, 'feature')} with one value only, not tested."
         )
     small = [n for n, size in zip(groups.names, groups.sizes, strict=True) if size < LEAST_MEMBERS]
-    told = f"Not tested, with fewer than {LEAST_MEMBERS} members: {', '.join(map(quoted, small))}."
-    if small and told not in notes:
-        notes.append(told)
+    note = f"Not tested, with fewer than {LEAST_MEMBERS} members: {', '.join(map(quoted, small))}."
+    if small and note not in notes:
+        notes.append(note)
 
 
 def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:

@@ -603,13 +603,13 @@ class Survival:
             f"{c.median:.3g}" if c.median == c.median else "not reached" for c in self.curves
         ]
         if np.isnan(test.p_value):
-            told = "no log-rank test"
+            verdict = "no log-rank test"
         else:
             how = f"{test.permutations} permutations" if test.permutations else "asymptotic"
-            told = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
+            verdict = f"log-rank χ² = {test.statistic:.2f}, p = {test.p_value:.2g} ({how})"
         left = ", ".join(f"{c.at_risk_at(self.horizon)} of {c.n}" for c in self.curves)
         lines = [
-            f"Survival of {len(self.curves)} clusters: {told}",
+            f"Survival of {len(self.curves)} clusters: {verdict}",
             printed(table.assign(median=medians)),
             f"restricted_mean is the mean survival up to time {self.horizon:.4g}, when {left} are at risk.",
             *([] if self.cox is None else [repr(self.cox)]),
@@ -874,15 +874,15 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
 
 
 def _remarks_on_ratios(ratios: Any) -> list[str]:
-    told = []
+    remarks = []
     rows = ratios[ratios["model"] == "against all others"]
     for row in rows[rows["proportional_p"] * len(rows) <= NOT_PROPORTIONAL].to_dict("records"):
-        told.append(
+        remarks.append(
             f"The hazard ratio of cluster {quoted(row['term'])} changes over time (p = "
             f"{row['proportional_p']:.2g}), so that {row['hazard_ratio']:.3g} is an average over the time "
             "observed: read the curves and the restricted means."
         )
-    return told
+    return remarks
 
 
 def _remarks_on_means(found: Survival, share: float) -> list[str]:

@@ -22,6 +22,11 @@ PALETTE = (
     "#999933",
     "#6F63BB",
     "#888888",
+    "#44AA99",
+    "#B5446E",
+    "#5B8C2A",
+    "#A0764B",
+    "#F28E8E",
 )
 #: Drawn where nothing is known.
 UNKNOWN = "#d5d5d5"

@@ -28,6 +28,8 @@ from ._draw import (
 BINARY, CALLS, NUMBERS = "binary", "calls", "numbers"
 #: Standard deviations beyond which a value is drawn like this one.
 LIMIT = 2.5
+#: Share by which keys in one column may make the figure higher.
+MORE_FOR_KEYS = 1.4
 #: Samples drawn; levels with a color of their own; correlation from which features are one row.
 MOST_COLUMNS, MOST_LEVELS, SAME = 2000, 7, 0.8
 #: Color maps of the blocks of numbers, of the bars of numbers, and of those of ordered levels.
@@ -157,9 +159,12 @@ def _correlation(one: Array, other: Array) -> float:
 
 
 def height_of(blocks: Sequence[Block], bars: Sequence[Bar]) -> float:
-    """Lines of the figure."""
+    """Lines of the figure: of its rows, or of the keys if these need a little more."""
     rows = sum(len(block.features) + 0.5 for block in blocks if len(block.features))
-    return 2.4 + 1.05 * len(bars) + rows
+    lines = 2.4 + 1.05 * len(bars) + rows
+    keys = [_key_of(bar, k) for k, bar in enumerate(bars)] + _keys_of_blocks(blocks)
+    needs = sum(len(entries) + 1.5 for _, entries in keys)
+    return needs if lines < needs <= MORE_FOR_KEYS * lines else lines
 
 
 def draw_heatmap(

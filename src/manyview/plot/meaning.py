@@ -23,6 +23,8 @@ from .model import draw_bars
 
 #: Points between two lines of the table of numbers at risk, and above its first.
 LINE, ABOVE = 12, 40
+#: Clusters up to which bands are drawn; more have lines of different dashes instead.
+MOST_BANDS, DASHES = 4, ("-", (0, (5, 1.5)), (0, (1.5, 1.2)))
 #: Beyond this many deviations a residual is drawn in the fullest color.
 FULL = 6
 #: Lines of the figure of clinical columns, unless more are significant.
@@ -37,11 +39,13 @@ def survival(
     *,
     colors: Any = None,
     labels: Mapping[Any, str] | None = None,
-    band: bool = True,
+    band: bool | None = None,
     at_risk: bool = True,
     time_label: str = "time",
 ) -> Any:
     """Kaplan–Meier curves of the clusters, with bands, p-value and the numbers at risk below.
+
+    Of more than four clusters those that differ from all others (q ≤ 0.05) have thicker lines.
 
     Parameters
     ----------
@@ -51,8 +55,8 @@ def survival(
         Where to draw; by default the current one.
     colors : dict of cluster → color, or sequence, optional
     labels : dict of cluster → text, optional
-    band : bool, default=True
-        Draw the confidence bands.
+    band : bool, optional
+        Draw the confidence bands; by default up to four clusters, beyond which they hide the curves.
     at_risk : bool, default=True
         Write how many members are still observed below the axis.
     time_label : str, default="time"
@@ -63,16 +67,24 @@ def survival(
     """
     ax = axes(ax)
     color = colors_of(found.clusters, colors)
-    for curve in found.curves:
+    band = len(found.curves) <= MOST_BANDS if band is None else band
+    apart = np.flatnonzero(found.table["q_value_against_others"] <= 0.05)
+    for k, curve in enumerate(found.curves):
         shade, corners = color[curve.cluster], curve.steps()
         text = f"{text_of(curve.cluster, labels)} ({curve.n_events} of {curve.n})"
-        ax.plot(corners["time"], corners["survival"], color=shade, label=short(text), linewidth=1.8)
+        line = {"linewidth": 1.8}
+        if len(found.curves) > MOST_BANDS:
+            line = {"linewidth": 2.6 if k in apart else 1.3, "linestyle": DASHES[k % len(DASHES)]}
+        ax.plot(corners["time"], corners["survival"], color=shade, label=short(text), **line)
         ax.plot(*curve.censor_marks(), "|", color=shade, markersize=6)
         if band:
             drawn = ~np.isnan(corners["lower"])
             time, low, high = (corners[name][drawn] for name in ("time", "lower", "upper"))
-            alpha = 0.13 if len(found.curves) <= 4 else 0.06
-            ax.fill_between(time, low, high, color=shade, alpha=alpha, linewidth=0)
+            ax.fill_between(time, low, high, color=shade, alpha=0.13, linewidth=0)
+    ends = [(curve.last, float(curve.survival[-1]), curve.cluster) for curve in found.curves]
+    for x, height, cluster in _spread(ends):
+        ax.annotate(str(cluster), (x, height), (4, 0), textcoords="offset points", va="center",
+                    weight="bold", color=color[cluster], parse_math=False)  # fmt: skip
     ax.set(ylim=(0, 1.03), xlabel=time_label, ylabel="survival")
     ax.set_xlim(left=0)
     ax.yaxis.set_major_formatter("{x:.0%}")
@@ -93,6 +105,15 @@ def survival(
         events = {curve.cluster: f"{curve.n_events} of {curve.n}" for curve in found.curves}
         _write_at_risk(ax, times, counts, events, color, labels)
     return ax
+
+
+def _spread(ends: Sequence[tuple[float, float, Any]]) -> list[tuple[float, float, Any]]:
+    """Ends of curves (time, height, cluster), pushed up where the number of another would be hidden."""
+    reach, placed = 0.07 * max(time for time, *_ in ends), list[tuple[float, float, Any]]()
+    for time, height, cluster in sorted(ends, key=lambda end: end[1]):
+        near = [other[1] for other in placed if abs(other[0] - time) < reach]
+        placed.append((time, max([height, 0.03, *(y + 0.055 for y in near)]), cluster))
+    return placed
 
 
 def _write_at_risk(
@@ -450,16 +471,10 @@ def leave_view_out(
         )
     ax = axes(ax)
     names = [text_of(view.view, labels) for view in found.views]
-    draw_left_out(ax, names, [view.agreement for view in found.views], color)
-    return ax
-
-
-def draw_left_out(
-    ax: Any, names: Sequence[str], agreement: Sequence[float], color: Any = None
-) -> None:
-    """A bar for every view that was left out."""
+    agreement = [view.agreement for view in found.views]
     text = "Agreement with clusters found without the view"
     draw_bars(ax, names, {"": agreement}, text, [color or PALETTE[2]])
     ax.set_xlim(min(0, *agreement), 1.15)
     ax.set_xlabel("adjusted Rand index")
     plain(ax)
+    return ax

@@ -80,8 +80,8 @@ def embedding(
     if len(rows) > MOST_DRAWN:
         rows = np.sort(np.random.default_rng(0).choice(rows, MOST_DRAWN, replace=False))
     V = coordinates(model)[rows]
-    told = None if color is None else as_list(color)
-    values = None if told is None else [told[i] for i in rows]
+    listed = None if color is None else as_list(color)
+    values = None if listed is None else [listed[i] for i in rows]
     draw_points(ax, embed2d(V), model.labels_[rows], values, colors, labels, name)
     ax.set_xlabel(projection(V).split(" (")[0], fontsize="small")
     return ax
@@ -645,7 +645,7 @@ def draw_scores(ax: Any, table: Mapping[str, Any], chosen: int | None, title: st
     ax.errorbar(K, score, error, color=PALETTE[0], marker="o", ms=3.5, lw=1.2)
     if "clouds" in table:
         clouds = np.asarray(table["clouds"], dtype=float)
-        ax.plot(K, clouds, "--", color=PALETTE[-1], lw=1, label="data without clusters")
+        ax.plot(K, clouds, "--", color="#888888", lw=1, label="data without clusters")
         ax.legend(frameon=False, fontsize=8)
     if chosen is not None:
         ax.axvline(chosen, color=PALETTE[5], lw=1, zorder=0)

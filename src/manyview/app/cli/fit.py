@@ -80,7 +80,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             "alignment": data.decisions + (data.notes or [f"all files list the same {n} samples"]),
             "warnings": warned,
             "inputs": [*data.inputs, *given.inputs],
-            "names": cluster_names(ask.names),
+            "names": {k: name for k, name in cluster_names(ask.names).items() if name},
         }
         write_run(
             model,

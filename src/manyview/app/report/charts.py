@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,7 +39,8 @@ MEANING_CHARTS = ("survival", "hazards", "clinical", "classes", "heatmap", "gene
 MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "redundancy",
                 "cluster_view_weights", "stability", "consensus")  # fmt: skip
 #: Inches.
-WIDE, SQUARE = (5.6, 4.2), (5.2, 4.6)
+WIDE, SQUARE = 6.2, (4.8, 4.2)
+LIVES = (4.3, 3.7)
 #: Text of a chart in the page takes the page's own color, light or dark.
 INK = "#010203"
 #: Most samples of the reliance chart, classes of a chart, and bars above a heat map.
@@ -60,75 +62,82 @@ def charts_of(run: Run) -> dict[str, Chart]:
     tables, about = run.tables, run.about
     found: dict[str, Chart] = {}
 
-    def add(name: str, label: str, size: tuple[float, float], draw: Any, *values: Any) -> None:
-        found[name] = Chart(label, size, lambda ax: draw(ax, *values))
+    def add(name: str, label: str, size: tuple[float, float], draw: Callable[[Any], Any]) -> None:
+        found[name] = Chart(label, size, draw)
 
     if points := tables["embedding"]:
-        xy, codes = _columns(points, ["x", "y"]), _codes(points)
-        add("map", "Samples in two dimensions", SQUARE, _map, xy, codes, about["projection"])
-    add(
-        "view_weights",
-        "Bar chart of view weights",
-        (7.5, 1.0 + 0.35 * len(run.views)),
-        _weights,
-        run,
-    )
-    add("convergence", "Terms of the objective over the steps of the fit", (7.5, 3.6), _terms,
-        tables["history"])  # fmt: skip
+        add("map", "Samples in two dimensions", SQUARE, partial(_map, run=run, points=points))
+    high = 1.0 + 0.35 * len(run.views)
+    add("view_weights", "Bar chart of view weights", (WIDE, high), partial(_weights, run=run))
+    terms = {
+        name: [row[name] for row in tables["history"]] for name in (tables["history"] or [{}])[0]
+    }
+    add("convergence", "Terms of the objective over the steps of the fit", (WIDE, 3.4),
+        lambda ax: draw_terms(ax, terms))  # fmt: skip
     rows = [row for row in tables["sample_weights"] if row["cluster"] >= 0]
     if rows and len(run.views) > 1:
         rows.sort(key=lambda r: (r["cluster"], 2 if r["departure"] is None else r["departure"]))
         rows = rows[:: -(-len(rows) // DRAWN)]
-        values = _columns(rows, [f"reliance:{view}" for view in run.views])
         add("reliance", "Heat map: reliance of every sample on every view",
-            (7.5, 1.4 + 0.45 * len(run.views)), _reliance, values, _codes(rows), run.views)  # fmt: skip
-    for name, text in (("agreement", "Agreement between views"),
-                       ("redundancy", "Redundancy of views")):  # fmt: skip
+            (WIDE, 1.4 + 0.45 * len(run.views)), partial(_reliance, run=run, rows=rows))  # fmt: skip
+    for name, text in (
+        ("agreement", "Agreement between views"),
+        ("redundancy", "Redundancy of views"),
+    ):
         if tables[name] and (len(run.views) > 1 or name == "agreement"):
             matrix = _columns(tables[name], [f"with:{view}" for view in run.views])
-            add(name, f"Heat map: {text.lower()}", SQUARE, draw_agreement, matrix, run.views,
-                "cividis", text)  # fmt: skip
+            add(name, f"Heat map: {text.lower()}", SQUARE,
+                partial(draw_agreement, matrix=matrix, names=run.views, text=text))  # fmt: skip
     if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
-        high = 1.0 + 0.32 * len(own) + 0.055 * min(40, max(map(len, run.views)))
-        add("cluster_view_weights", "Heat map: how much each view sets each cluster apart",
-            (4.8, high), _cluster_views, own, run.views)  # fmt: skip
+        high = 1.0 + 0.27 * len(own) + 0.055 * min(40, max(map(len, run.views)))
+        shares = _columns(own, [f"view:{view}" for view in run.views])
+        lines = [f"cluster {row['cluster']}" for row in own]
+        add("cluster_view_weights", "Heat map: how much each view sets each cluster apart", (4.0, high),
+            partial(draw_agreement, matrix=shares, names=run.views, cmap="Blues", text="",
+                    rows=lines))  # fmt: skip
     if about.get("stability"):
-        add("stability", "Stability of every cluster", (7.5, 3.6), _stability, run.clusters)
+        add(
+            "stability",
+            "Stability of every cluster",
+            (WIDE, 3.2),
+            partial(_stability, rows=run.clusters),
+        )
     if pairs := tables["consensus"]:
-        shares = np.array([list(row.values())[2:] for row in pairs], dtype=float)
+        together = np.array([list(row.values())[2:] for row in pairs], dtype=float)
         add("consensus", "Heat map: how often two samples were in one cluster over the refits",
-            SQUARE, draw_consensus, shares, _codes(pairs))  # fmt: skip
+            SQUARE, partial(draw_consensus, shares=together, codes=_codes(pairs)))  # fmt: skip
     if tried := tables["selection"]:
         scores = {name: _columns(tried, [name]).ravel() for name in tried[0] if name != "chosen"}
         picked = about["selection"]["n_clusters"] if about["selection"]["found"] else None
-        add("selection", "Score of every number of clusters", (5, 3), draw_scores, scores, picked)
+        add("selection", "Score of every number of clusters", (5, 3),
+            partial(draw_scores, table=scores, chosen=picked))  # fmt: skip
     if tables["heatmap"] and about.get("heatmap"):
         blocks, bars = _blocks(run), _bars(run)
-        size = (8.0, max(3.4, 0.162 * height_of(blocks, bars)))
-        add("heatmap", "Heat map of the leading features by view, samples ordered by cluster", size,
-            _heatmap, run, blocks, bars)  # fmt: skip
+        add("heatmap", "Heat map of the leading features by view, samples ordered by cluster",
+            (8.0, max(3.4, 0.162 * height_of(blocks, bars))),
+            partial(_heatmap, run=run, blocks=blocks, bars=bars))  # fmt: skip
     if tables["survival_curves"]:
-        high = WIDE[1] + 0.18 * max(0, len(tables["survival"]) - 4)  # a line at risk for each
-        add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", (WIDE[0], high),
-            _survival, run)  # fmt: skip
-    if rows := run.hazards:
+        high = LIVES[1] + 0.18 * max(0, len(tables["survival"]) - 4)  # a line at risk for each
+        add("survival", "Survival of the clusters (Kaplan–Meier) with numbers at risk", (LIVES[0], high),
+            partial(_survival, run=run))  # fmt: skip
+    if ratios := run.hazards:
         add("hazards", "Forest plot: hazard ratio of every cluster, compared with the rest",
-            (6.4, 1.1 + 0.32 * len(rows)), _hazards, rows, run.names)  # fmt: skip
+            (5.4, 1.1 + 0.3 * len(ratios)),
+            lambda ax: plot.hazards(ratios, ax, labels=run.names))  # fmt: skip
     if sets := tables["gene_sets"]:
-        add("gene_sets", "Gene sets by cluster", (7.0, 1.6 + 0.5 * len(run.clusters) * 2), draw_gene_sets,
-            sets, 4, 0.05, "RdBu_r", run.names)  # fmt: skip
+        add("gene_sets", "Gene sets by cluster", (7.0, 1.6 + 0.5 * len(run.clusters) * 2),
+            partial(draw_gene_sets, rows=sets, labels=run.names))  # fmt: skip
     if cells := tables["clinical_cells"]:
         q = {row["column"]: row["q_value"] for row in tables["clinical_tests"]}
         lines = enrichment_lines(cells, q)
         sure = sum(q[line[0]] is not None and q[line[0]] <= 0.05 for line in lines)
-        add("clinical", "Clinical columns by cluster, as deviations from all samples",
-            (7.5, max(2.4, 1.2 + 0.24 * min(len(lines), max(MOST_LINES, sure)))), draw_enrichment,
-            cells, q, "RdBu_r", run.names)  # fmt: skip
-    if classes := tables["classes"]:
-        names = class_names(classes)
-        if len(names) <= CLASSES:
-            add("classes", "Heat map of known classes by cluster",
-                (7.5, max(2.6, 1.6 + 0.35 * len(classes))), _classes, run, names)  # fmt: skip
+        wide = max(WIDE, 3 + 0.42 * len(run.clusters))
+        high = max(2.4, 1.2 + 0.24 * min(len(lines), max(MOST_LINES, sure)))
+        add("clinical", "Clinical columns by cluster, as deviations from all samples", (wide, high),
+            partial(draw_enrichment, cells=cells, q=q, labels=run.names))  # fmt: skip
+    if (classes := tables["classes"]) and len(class_names(classes)) <= CLASSES:
+        add("classes", "Heat map of known classes by cluster",
+            (WIDE, max(2.6, 1.6 + 0.35 * len(classes))), partial(_classes, run=run))  # fmt: skip
     return found
 
 
@@ -189,9 +198,9 @@ def _codes(rows: Rows) -> Any:
     return np.array([row["cluster"] for row in rows])
 
 
-def _map(ax: Any, points: Any, codes: Any, projection: str) -> None:
-    draw_points(ax, points, codes)
-    ax.set_xlabel(projection, fontsize="small")
+def _map(ax: Any, run: Run, points: Rows) -> None:
+    draw_points(ax, _columns(points, ["x", "y"]), _codes(points))
+    ax.set_xlabel(run.about["projection"], fontsize="small")
 
 
 def _weights(ax: Any, run: Run) -> None:
@@ -203,19 +212,10 @@ def _weights(ax: Any, run: Run) -> None:
     draw_bars(ax, run.views, series, "View weights", form="{:.0%}", axis=False)
 
 
-def _terms(ax: Any, rows: Rows) -> None:
-    draw_terms(ax, {name: [row[name] for row in rows] for name in (rows[0] if rows else ())})
-
-
-def _reliance(ax: Any, values: Any, codes: Any, views: list[str]) -> None:
-    draw_weights(ax, values, codes, views, order=np.arange(len(codes)))
+def _reliance(ax: Any, run: Run, rows: Rows) -> None:
+    values = _columns(rows, [f"reliance:{view}" for view in run.views])
+    draw_weights(ax, values, _codes(rows), run.views, order=np.arange(len(rows)))
     name_axes(ax, "Reliance on each view")
-
-
-def _cluster_views(ax: Any, rows: Rows, views: list[str]) -> None:
-    matrix = _columns(rows, [f"view:{view}" for view in views])
-    names = [f"cluster {row['cluster']}" for row in rows]
-    draw_agreement(ax, matrix, views, "Blues", "", names)
 
 
 def _stability(ax: Any, rows: Rows) -> None:
@@ -268,10 +268,6 @@ def _heatmap(ax: Any, run: Run, blocks: list[Block], bars: list[Bar]) -> None:
     draw_heatmap(ax, blocks, _codes(run.tables["heatmap"]), bars, names=run.names, sizes=sizes)
 
 
-def _hazards(ax: Any, rows: Rows, names: Mapping[Any, str]) -> None:
-    plot.hazards(rows, ax, labels=names)
-
-
 def _survival(ax: Any, run: Run) -> None:
     about, curves = run.about["survival"], []
     for row in run.tables["survival"]:
@@ -283,7 +279,11 @@ def _survival(ax: Any, run: Run) -> None:
     p = np.nan if about["p_value"] is None else about["p_value"]
     test = LogRank(about["statistic"], about["degrees"], p, np.nan, about["permutations"])
     none = np.full(len(curves), np.nan)
-    found = Survival(tuple(curves), test, {}, about["horizon"], none, none, None, ())
+    apart = _columns(
+        [{"p": row.get("p_value_against_others")} for row in run.tables["survival"]], ["p"]
+    )
+    rest = tuple(LogRank(p_value=p) for p in apart.ravel().tolist())
+    found = Survival(tuple(curves), test, {}, about["horizon"], none, none, None, (), rest)
     unit = f"time ({about['unit']})" if about["unit"] else "time"
     plot.survival(found, ax, time_label=unit, labels=run.names)
 
@@ -294,9 +294,9 @@ def class_names(rows: Rows) -> list[str]:
     return [heading for heading in rows[0] if heading not in own]
 
 
-def _classes(ax: Any, run: Run, names: list[str]) -> None:
+def _classes(ax: Any, run: Run) -> None:
     rows, about = run.tables["classes"], run.about["classes"]
-    clusters = tuple(row["cluster"] for row in rows)
+    clusters, names = tuple(row["cluster"] for row in rows), class_names(rows)
     counts = _columns(rows, names).astype(int)
     found = Crosstab(clusters, tuple(names), counts, about["ari"], about["nmi"], None, ())
     plot.crosstab(found, ax, labels=run.names)

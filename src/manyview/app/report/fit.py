@@ -109,7 +109,7 @@ def fit_page(folder: Path, otherwise: Path | None = None) -> str:
         fusion_table=partial(with_csv, name="fusion"),
         data_tables=_data_tables(run),
         on_views=_on_views(run),
-        leading=_leading(run) if run.tables["top_features"] else None,
+        leading=_leading(run) if run.tables["markers"] else None,
         cite=Citations(),
         p_text=p_text,
         embedded=EMBEDDED,
@@ -170,7 +170,11 @@ def _headline(row: Mapping[str, Any]) -> str:
     if row["kind"] == "numbers":
         return f"{row['feature']}\u00a0{_arrow(row)}"
     # An arrow would read as the expression of the gene.
-    return f"{row['feature']} {row['altered']}".strip() + f"\u00a0{row['inside']:.0%}"
+    name, share = f"{row['feature']} {row['altered']}".strip(), f"{row['inside']:.0%}"
+    fewer = row["inside"] < row["outside"]
+    if fewer and share == "0%":
+        return f"no\u00a0{name}"
+    return f"{name}\u00a0only\u00a0{share}" if fewer else f"{name}\u00a0{share}"
 
 
 def _feature_lines(rows: Rows) -> list[str]:
@@ -219,11 +223,11 @@ def _fusion(run: Run) -> dict[str, Any] | None:
     rows = [{**row, **outcomes.get(row["views"], {})} for row in rows]
     classes = [key.removeprefix("ari:") for key in rows[0] if key.startswith("ari:")]
     whole, alone = rows[0], [row for row in rows if row["kind"] == "only"]
-    told = []
+    sentences = []
     for name in classes:
         best = max(alone, key=lambda row: row[f"ari:{name}"])
         ours, theirs = whole[f"ari:{name}"], best[f"ari:{name}"]
-        told.append(
+        sentences.append(
             f"Agreement with “{name}”: {ours:.2f} for all views together, {theirs:.2f} for "
             f"{best['views'].removeprefix('only ')} alone, the best single view."
         )
@@ -233,7 +237,7 @@ def _fusion(run: Run) -> dict[str, Any] | None:
     return {
         "rows": rows,
         "classes": classes,
-        "told": told,
+        "sentences": sentences,
         "nearest": nearest,
         "least": least,
         "columns": list(rows[0]),
@@ -333,14 +337,14 @@ def followed(about: Mapping[str, Any], remedy: str) -> tuple[list[str], list[str
     ``remedy`` has "{option}", or "{column}", for the column whose batches are to be aligned.
     """
     robust = "--method robust " if about.get("method") == "WMNMF" else ""
-    told: tuple[list[str], list[str]] = ([], [])
+    by_kind: tuple[list[str], list[str]] = ([], [])
     for item in (about.get("clinical") or {}).get("followed", []):
         found = Followed(**item)
         option = f"{robust}--batch {shlex.quote(found.column)}"
         again = remedy.format(option=option, column=found.column)
         removed = [*about["adjusted"], *(about.get("settings") or {}).get("batch", [])]
-        told[not found.technical].append(found.sentence(again, found.column in removed))
-    return told
+        by_kind[not found.technical].append(found.sentence(again, found.column in removed))
+    return by_kind
 
 
 def _on_views(run: Run) -> dict[str, Any]:
@@ -377,17 +381,11 @@ def _on_views(run: Run) -> dict[str, Any]:
 
 def _leading(run: Run) -> dict[str, Any]:
     """The five leading features of every cluster and view."""
-    rows = [row for row in run.tables["top_features"] if row["rank"] <= 5]
-    effects = sorted(abs(row["effect"]) for row in rows)
     groups: dict[int, dict[str, Rows]] = {}
-    for row in rows:
-        groups.setdefault(row["cluster"], {}).setdefault(row["view"], []).append(row)
-    return {
-        "groups": groups,
-        "sizes": {row["cluster"]: row["size"] for row in run.clusters},
-        # A single huge effect must not make all other bars invisible.
-        "longest": max(1.0, effects[int(0.9 * len(effects))]),
-    }
+    for row in run.tables["markers"]:
+        own = groups.setdefault(row["cluster"], {}).setdefault(row["view"], [])
+        own += [row] if len(own) < 5 else []
+    return {"groups": groups, "sizes": {row["cluster"]: row["size"] for row in run.clusters}}
 
 
 def _survival_table(run: Run, name: str, caption: str) -> Any:

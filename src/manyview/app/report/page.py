@@ -111,6 +111,7 @@ def chart(
         name=file_stem(name),
         caption=caption,
         svg=trusted(svg),
+        wide=svg.partition('viewBox="0 0 ')[2].partition(" ")[0],
         csv=file_stem(name) if values else "",
         csv_json=values or "",
     )

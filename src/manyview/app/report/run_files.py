@@ -10,7 +10,7 @@ from manyview.io.safe_csv import read_csv
 
 Rows = list[dict[str, Any]]
 #: Tables of a fit, by their files without ``.csv``; one that would be empty is not there.
-OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "top_features", "embedding",
+OF_FIT = ("labels", "clusters", "view_weights", "sample_weights", "embedding",
           "agreement", "redundancy", "cluster_view_weights", "history", "stability", "baseline",
           "markers", "leave_view_out", "heatmap", "consensus", "cluster_features", "parallel_features",
           "fusion", "fusion_labels")  # fmt: skip

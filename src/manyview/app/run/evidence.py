@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,11 +45,15 @@ FITTED_WHOLE = 1000
 PART_RUNS = 5
 #: Features listed per cluster and view.
 LISTED = 50
-#: Entries of all views up to which every feature is tested: some seconds.
+#: Entries of all views that are tested, of large data in a part of the samples: some seconds.
 TESTED = 80_000_000
 #: Views up to which the model is fitted again without each.
 MOST_VIEWS = 12
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbors"
+#: What is written behind it where the fit aligned batches.
+CENTERED = "; each feature centered within each batch"
+#: Entries of a sparse view up to which it is centered.
+MOST_CENTERED = 2**27
 
 
 VOTES = "share of its nearest neighbors in the consensus that are in the same cluster"
@@ -97,8 +102,11 @@ def find_out(
         tabled = views.with_matrices([as_table(X) for X in views.matrices])
     shown, rows = looked_at(tabled, labels)
     whole = shown is tabled
-    rival = rival_labels(z_scored(shown), number_of_clusters(model), seed) if whole else None
-    rivals = [] if rival is None else rivalry(type(model).__name__, labels, rival, truth)
+    batch = model.batch_of(views) if isinstance(model, RobustWMNMF) else None
+    zs = z_scored(shown, batch) if whole else None
+    rival = None if zs is None else rival_labels(zs, number_of_clusters(model), seed)
+    baseline = BASELINE + (CENTERED if batch is not None else "")
+    rivals = [] if rival is None else rivalry(type(model).__name__, labels, baseline, rival, truth)
     tell("refitting parts of the data, to see which clusters come back")
     n_runs = n_refits(views.n_samples) if n_runs is None else n_runs
     n_runs = n_runs if whole else 0
@@ -167,14 +175,29 @@ def looked_at(views: Views, labels: Array) -> tuple[Views, Array]:
         return views, np.arange(len(labels))
     most = max(FEWEST_ROWS, ENTRIES // sum(views.n_features))
     rows = drawn(labels, min(MOST_ROWS, most))
-    return views.with_matrices([X[rows] for X in views.matrices]), rows
+    return part_of(views, rows), rows
 
 
-def z_scored(views: Views) -> list[Matrix]:
-    """Every feature as a z-score, missing values at its mean, features without values left out."""
+def part_of(views: Views, rows: Array) -> Views:
+    names = None if views.sample_names is None else views.sample_names[rows]
+    return replace(views, matrices=tuple(X[rows] for X in views.matrices), sample_names=names)
+
+
+def z_scored(views: Views, batch: Array | None = None) -> list[Matrix] | None:
+    """Every feature as a z-score, missing values at its mean, features without values left out.
+
+    With ``batch`` each is centered within batches; ``None`` where sparse views are too large for that.
+    """
     columns = observed_columns(views)
     views = views if columns is None else observed_part(views, columns)
     zs = scaled(views, "standard")
+    if batch is not None:
+        if any(sp.issparse(Z) and np.prod(Z.shape) > MOST_CENTERED for Z in zs):
+            return None
+        zs = [Z.toarray() if sp.issparse(Z) else Z.copy() for Z in zs]
+        for Z, own in itertools.product(zs, (batch == one for one in np.unique(batch))):
+            n = np.maximum(np.count_nonzero(~np.isnan(Z[own]), axis=0), 1)
+            Z[own] -= np.nansum(Z[own], axis=0) / n
     return [Z if sp.issparse(Z) else np.nan_to_num(Z, nan=0.0) for Z in zs]
 
 
@@ -208,11 +231,13 @@ def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
         return np.asarray(model.fit_predict(side_by_side(zs)))
 
 
-def rivalry(method: str, labels: Array, rival: Array, truth: Any) -> list[dict[str, Any]]:
+def rivalry(
+    method: str, labels: Array, baseline: str, rival: Array, truth: Any
+) -> list[dict[str, Any]]:
     """A row per clustering: agreement with the other, and scores if classes are known."""
     known = labels >= 0
     rows = []
-    for name, found in ((method, labels), (BASELINE, rival)):
+    for name, found in ((method, labels), (baseline, rival)):
         row: dict[str, Any] = {
             "clustering": name,
             "clusters": len(np.unique(found[known])),
@@ -370,18 +395,20 @@ def feature_tests(
     model: Estimator, views: Views, labels: Array, others: OtherViews | None
 ) -> tuple[Any, Markers | None, str]:
     """Leading features with tests; the views on clusters found without each; why not, if so."""
-    entries = views.n_samples * sum(views.n_features)
     if len(np.unique(labels[labels >= 0])) < 2:
         return None, None, "there is one cluster only"
+    entries, large = len(labels) * sum(views.n_features), ""
     if entries > TESTED:
-        return None, None, f"the views hold {entries} numbers, more than are tested by default"
+        large = f"the views hold {entries} numbers, more than are tested by default"
+        rows = drawn(labels, max(FEWEST_ROWS, TESTED // sum(views.n_features)))
+        views, labels = part_of(views, rows), labels[rows]
     items = [
         Item(X, views.sample_names, np.array(feature_names(views, s), dtype=object))
         for s, X in enumerate(views.matrices)
     ]
     given, honest = Collection(list(views.names), items, by_name=True), None
     found = markers(labels, given)
-    why = (
+    why = large or (
         "there is one view only" if len(views) < 2
         else f"there are more than {MOST_VIEWS} views" if len(views) > MOST_VIEWS
         else "no refits were requested" if others is None else ""

@@ -85,7 +85,7 @@ def write_run(
     """Write everything there is to know about a fitted model into the folder ``out``.
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
-    ``components_<view>.csv``, ``top_features.csv``, ``embedding.csv``, ``agreement.csv``,
+    ``components_<view>.csv``, ``embedding.csv``, ``agreement.csv``,
     ``redundancy.csv``, ``cluster_view_weights.csv``, ``history.csv``, ``stability.csv``,
     ``markers.csv``, ``leave_view_out.csv``, ``heatmap.csv``, ``consensus.csv``, ``baseline.csv``,
     ``selection.csv``, and with a clinical table or known classes ``survival*.csv``,
@@ -135,21 +135,21 @@ def write_run(
     with warnings.catch_warnings(record=True) as seen:  # what is to be said of files read by rows
         warnings.simplefilter("always", UserWarning)
         given = views_of_run(model, views, "write_run")
-    told = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
-    info["warnings"] = list(dict.fromkeys([*info.get("warnings", []), *told]))
+    warned = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
+    info["warnings"] = list(dict.fromkeys([*info.get("warnings", []), *warned]))
     names = _ids(model, given, ids)
     originals = _originals(names, original_ids)
     _check_truth(truth, given.n_samples)
-    beside_views = known(names, clinical, time, event, truth, adjusted, horizon, covariates)
+    facts = known(names, clinical, time, event, truth, adjusted, horizon, covariates)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
-    with claimed(out, KIND, force=force) as place, place.replacing() as beside:
-        anything = bool(beside_views.clinical) or truth is not None
+    with claimed(out, KIND, force=force) as place, place.replacing() as staging:
+        anything = bool(facts.clinical) or truth is not None
         names_to_be = sure_files(report, anything, figures, gene_sets is not None)
         place.check([*names_to_be, *component_files(given.names), *(tables or ())])
-        new = NewFiles(beside, originals, tell)
+        new = NewFiles(staging, originals, tell)
         labels, others, extra, notes = new.measure(model, given, names, truth, stability_runs)
         tell("describing the clusters")
-        found = meaning(labels, names, beside_views, given, gene_sets, others)
+        found = meaning(labels, names, facts, given, gene_sets, others)
         extra |= {**found.about, "adjusted": list(adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
@@ -158,7 +158,7 @@ def write_run(
             notes += choice_notes(chosen)
         new.write({**found.tables, **(tables or {})})
         fitted: Any = getattr(model, "_of_fit", model)
-        fitted.save(beside / "model.npz")
+        fitted.save(staging / "model.npz")
         run = run_record(model, given, settings, info, notes, extra)
         new.finish(run, (*MODEL_CHARTS, *MEANING_CHARTS) if figures else (), report)
     return out
@@ -308,13 +308,13 @@ def add_meaning(
     fresh |= (FRESH_WITH_OUTCOMES if anything else set()) | set(
         SETS if gene_sets is not None else ()
     )
-    with claimed(run, KIND, force=True) as place, place.replacing() as beside:
-        kept = keep(run, beside, fresh.__contains__)
+    with claimed(run, KIND, force=True) as place, place.replacing() as staging:
+        kept = keep(run, staging, fresh.__contains__)
         rows = read_csv(run / "labels.csv")
         ids, originals = ids_of_run(run)
         about = read_about(run)
         adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
-        beside_views = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
+        facts = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
         others: dict[str, list[int]] = {}
         if (run / "fusion_labels.csv").exists():
             for row in read_csv(run / "fusion_labels.csv"):
@@ -323,31 +323,31 @@ def add_meaning(
             order = [row["views"] for row in read_csv(run / "fusion.csv")]
             others = {name: others[name] for name in order if name in others}
         labels = np.array([int(row["cluster"]) for row in rows])
-        found = meaning(labels, ids, beside_views, views, gene_sets, others)
+        found = meaning(labels, ids, facts, views, gene_sets, others)
         if not anything:
             found.about = {"gene_sets": found.about["gene_sets"]}
         elif gene_sets is None:
             del found.about["gene_sets"]
-        new = NewFiles(beside, originals)
+        new = NewFiles(staging, originals)
         new.write(found.tables)
-        told = [note for note in about.get("outcome_notes", []) if note not in notes]
-        about |= {**found.about, "outcome_notes": [*told, *notes]}
+        earlier = [note for note in about.get("outcome_notes", []) if note not in notes]
+        about |= {**found.about, "outcome_notes": [*earlier, *notes]}
         # The bars of the heat map are what is known now.
         bars = ("heatmap",) if anything and (run / "figures" / "heatmap.svg").exists() else ()
         charts = MEANING_CHARTS if figures else bars
         new.finish(about, charts, (run / PAGE).exists(), run)
-        return sorted(name for name in files_in(beside) if name not in kept)
+        return sorted(name for name in files_in(staging) if name not in kept)
 
 
-def keep(run: Path, beside: Path, made_anew: Callable[[str], bool]) -> set[str]:
+def keep(run: Path, staging: Path, made_anew: Callable[[str], bool]) -> set[str]:
     """Everything of the run that is not made anew, as it is: linked, or copied where that fails."""
     kept = {name for name in ours(run, kind=KIND) if not made_anew(name)}
     for name in kept:
-        (beside / name).parent.mkdir(parents=True, exist_ok=True)
+        (staging / name).parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.link(run / name, beside / name)
+            os.link(run / name, staging / name)
         except OSError:
-            shutil.copy2(run / name, beside / name)
+            shutil.copy2(run / name, staging / name)
     return kept
 
 
@@ -366,7 +366,7 @@ def page_of_tables(run: Path) -> Path:
 
 
 def name_clusters(run: Path, names: Mapping[str, str]) -> dict[str, Any]:
-    """Add names of clusters to `run.json`, and return what it says; the page is to be made anew."""
+    """Change names of clusters in `run.json` (an empty one removes it), and return what that says."""
     about = read_about(run)
     if names:
         clusters = [row["cluster"] for row in read_csv(run / "clusters.csv")]
@@ -375,7 +375,8 @@ def name_clusters(run: Path, names: Mapping[str, str]) -> dict[str, Any]:
                 f"--names {unknown[0]}={names[unknown[0]]}: there is no cluster {unknown[0]}; the clusters "
                 f"are {', '.join(clusters)}"
             )
-        about["names"] = {**about.get("names", {}), **names}
+        merged = {**about.get("names", {}), **names}
+        about["names"] = {cluster: name for cluster, name in merged.items() if name}
         with claimed(run, KIND, force=True) as place:
             place.put({"run.json": run_json(about)}, keep=True)
     return about
@@ -407,13 +408,13 @@ def measured_again(
     Path of the page
     """
     tell = progress or (lambda text: None)
-    with claimed(run, KIND, force=True) as place, place.replacing() as beside:
+    with claimed(run, KIND, force=True) as place, place.replacing() as staging:
         place.check([*TABLES, "run.json", PAGE])
         about = read_about(run)
         ids, originals = ids_of_run(run)
         given = views_of_run(model, views, "report")
-        keep(run, beside, _made_anew)
-        new = NewFiles(beside, originals, tell)
+        keep(run, staging, _made_anew)
+        new = NewFiles(staging, originals, tell)
         labels, others, measured, notes = new.measure(model, given, ids, truth, stability_runs)
         if others and (clinical or truth is not None):
             known_now = known(ids, clinical, time, event, truth)

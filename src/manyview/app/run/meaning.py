@@ -304,8 +304,8 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
         return
 
     def described(result: Any) -> dict[str, Any]:
-        told = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
-        told["notes"] = [
+        record = {"tested": len(tested), "columns": len(columns), "adjusted": list(known.adjusted)}
+        record["notes"] = [
             *result.notes,
             *(
                 f"“{name}” is a time of follow-up: it ends early where the event did not happen, so it "
@@ -313,8 +313,8 @@ def _add_clinical(found: Meaning, labels: list[int], known: Known) -> None:
                 for name in times
             ),
         ]
-        told["followed"] = [found._asdict() for found in result.followed]
-        return told | {"significant": list(result.significant())}
+        record["followed"] = [found._asdict() for found in result.followed]
+        return record | {"significant": list(result.significant())}
 
     # What was regressed out level by level is looked for level by level.
     kinds = {

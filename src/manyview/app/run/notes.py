@@ -71,8 +71,8 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
     shared = isinstance(model, RobustWMNMF) and np.array_equal(weights, model.learned_view_weights_)
     for group in repeated_views(measured.redundancy):
         alike = [f"“{views.names[s]}”" for s in group]
-        told = "they share one weight" if shared else "what they share has double weight"
-        found.append(f"Views {', '.join(alike)} are near-duplicates; {told}.")
+        effect = "they share one weight" if shared else "what they share has double weight"
+        found.append(f"Views {', '.join(alike)} are near-duplicates; {effect}.")
     if weights.max() > COLLAPSE:
         found.append(
             f"View “{views.names[int(weights.argmax())]}” holds {weights.max():.0%} of the "

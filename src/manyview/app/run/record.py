@@ -38,7 +38,7 @@ def run_record(
     extra: dict[str, Any],
 ) -> dict[str, Any]:
     """What `run.json` says."""
-    told = [str(text) for text in info.pop("warnings", [])]
+    fit_warnings = [str(text) for text in info.pop("warnings", [])]
     files = component_files(views.names)
     return {
         **{str(key): _plain(value) for key, value in info.items()},
@@ -64,7 +64,7 @@ def run_record(
         "iterations": int(model.n_iter_),
         "stop_reason": str(model.stop_reason_),
         "warnings": notes,
-        "fit_warnings": told,
+        "fit_warnings": fit_warnings,
         **extra,
     }
 

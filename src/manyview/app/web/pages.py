@@ -83,7 +83,7 @@ def home(base: str, runs: list[dict[str, Any]], folder: str) -> str:
     for run in runs:
         name = run["name"]  # its start time, unless another program named it
         run["when"] = f"{name[:4]}-{name[4:6]}-{name[6:8]}, {name[9:11]}:{name[11:13]}"
-        run["told"] = STATES.get(run["state"], run["state"])
+        run["state_text"] = STATES.get(run["state"], run["state"])
         tables = ", ".join(t["shown"] for t in run["tables"]) or "no table yet"
         run["shown"] = run["problem"] if run["state"] == "damaged" else tables
     body = html(asset("home.html"), base=base, runs=runs, samples=SAMPLES, folder=folder)
@@ -113,7 +113,7 @@ def run(base: str, name: str, about: dict[str, Any], folder: str, limit: str) ->
         command=fit_command(about),
         folder=folder,
         limit=limit,
-        told=STATES[about["state"]],
+        state_text=STATES[about["state"]],
         took=round((about["ended"] or time.time()) - about["started"]),
     )
     titles = {"draft": "Your tables", "running": "Clustering", "done": "The report"}

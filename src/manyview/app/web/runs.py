@@ -292,7 +292,7 @@ class Runs:
         threading.Thread(target=self._watch, args=(name, process), daemon=True).start()
 
     def _popen(self, folder: Path, words: list[str]) -> subprocess.Popen[bytes]:
-        told = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
+        extra = {"MANYVIEW_STAGES": str(folder / STAGES), "COLUMNS": "100", "NO_COLOR": "1"}
         with open(folder / "log.txt", "wb") as log:
             return subprocess.Popen(
                 self._program(*words),
@@ -300,7 +300,7 @@ class Runs:
                 stdout=log,
                 stderr=log,
                 cwd=folder,
-                env=environment() | told,
+                env=environment() | extra,
                 start_new_session=True,  # what it starts can be ended with it
             )
 

@@ -214,9 +214,7 @@ class Page:
 
     def names(self, name: str, given: Fields) -> Response:
         """Name the clusters of a finished run."""
-        named = {
-            k: " ".join(v.split())[:60] for k, v in given.items() if k.isdecimal() and v.strip()
-        }
+        named = {k: " ".join(v.split())[:60] for k, v in given.items() if k.isdecimal()}
         if named:
             self.runs.rename(name, named)
         return self._to(name)

@@ -47,8 +47,8 @@ def look(ask: FitRequest) -> dict[str, Any]:
             note, offers = _offers(columns, ask)
             offers["columns"] = list(columns)[:MOST_COLUMNS]
             notes += [*table.notes, *([note] if note else [])]
-        told, offers["zeros"] = _zeros(data, ask.zero_rows or "")
-        notes += told
+        zero_notes, offers["zeros"] = _zeros(data, ask.zero_rows or "")
+        notes += zero_notes
         event = [split_event(ask.event, columns)[0]] if ask.event else []
         time = [ask.time] if ask.time else []
         if time and not event:
