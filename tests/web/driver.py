@@ -27,8 +27,8 @@ UNNAMED = """() => {
   const name = e => (e.getAttribute("aria-label") || label(e) || e.title || e.textContent || "").trim();
   for (const e of document.querySelectorAll("a, button, iframe, summary, input:not([type=hidden]), select"))
     if (!name(e)) wrong.push("no name: " + e.outerHTML);
-  for (const e of document.querySelectorAll("[aria-labeledby]"))
-    if (!document.getElementById(e.getAttribute("aria-labeledby")))
+  for (const e of document.querySelectorAll("[aria-labelledby]"))
+    if (!document.getElementById(e.getAttribute("aria-labelledby")))
       wrong.push("label is not there: " + e.outerHTML);
   for (const e of document.querySelectorAll("[tabindex]"))
     if (e.tabIndex > 0) wrong.push("own order: " + e.outerHTML);
