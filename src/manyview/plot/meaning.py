@@ -72,7 +72,7 @@ def survival(
     for k, curve in enumerate(found.curves):
         shade, corners = color[curve.cluster], curve.steps()
         text = f"{text_of(curve.cluster, labels)} ({curve.n_events} of {curve.n})"
-        line = {"linewidth": 1.8}
+        line: dict[str, Any] = {"linewidth": 1.8}
         if len(found.curves) > MOST_BANDS:
             line = {"linewidth": 2.6 if k in apart else 1.3, "linestyle": DASHES[k % len(DASHES)]}
         ax.plot(corners["time"], corners["survival"], color=shade, label=short(text), **line)
