@@ -91,10 +91,10 @@ def charts_of(run: Run) -> dict[str, Chart]:
     if len(run.views) > 1 and (own := tables["cluster_view_weights"]):
         high = 1.0 + 0.27 * len(own) + 0.055 * min(40, max(map(len, run.views)))
         shares = _columns(own, [f"view:{view}" for view in run.views])
-        lines = [f"cluster {row['cluster']}" for row in own]
+        names = [f"cluster {row['cluster']}" for row in own]
         add("cluster_view_weights", "Heat map: how much each view sets each cluster apart", (4.0, high),
             partial(draw_agreement, matrix=shares, names=run.views, cmap="Blues", text="",
-                    rows=lines))  # fmt: skip
+                    rows=names))  # fmt: skip
     if about.get("stability"):
         add(
             "stability",
