@@ -278,7 +278,10 @@ def test_what_the_fit_warned_of_stands_in_the_box_and_once(tmp_path):
 
 
 def test_one_cluster_has_no_stability_and_too_many_leave_it_out_with_a_note(tmp_path):
-    for n_clusters, reason in ((1, "always comes back"), (50, "fewer than the 50 requested clusters")):
+    for n_clusters, reason in (
+        (1, "always comes back"),
+        (50, "fewer than the 50 requested clusters"),
+    ):
         model, views = fitted(n_clusters=n_clusters)
         out = write_run(model, views, tmp_path / str(n_clusters), stability_runs=2)
         page, run = page_and_record(out)
