@@ -79,7 +79,7 @@ def _problem(random_state: int) -> Problem:
 def check_regularizer(
     regularizer: Any, *, X: Any = None, view: str = "view0", random_state: int = 0
 ) -> None:
-    """Check an object that is to be ``WMNMF(regularizer=...)``.
+    """Check a regularizer for ``WMNMF(regularizer=...)``.
 
     The parts of ``split(V)`` must be nonnegative and their difference half the gradient of
     ``value(V)`` (by finite differences); ``curvature(V)``, if there is one, must bound the value from
@@ -133,7 +133,7 @@ def check_regularizer(
 def check_solver(
     solver: Any, *, regularizers: Sequence[Any] | None = None, random_state: int = 0
 ) -> None:
-    """Check an object that is to be ``WMNMF(solver=...)``.
+    """Check a solver for ``WMNMF(solver=...)``.
 
     Its steps must return new, finite, nonnegative factors (with unit column sums of U where it says
     ``unit_sums``), leave their arguments as they are, treat every row of V for itself, and never

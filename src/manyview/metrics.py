@@ -47,7 +47,7 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
-    """Share of samples in the right class under the best one-to-one naming of clusters.
+    """Share of samples in the right class under the best one-to-one matching of clusters to classes.
 
     Solved exactly (Hungarian method); samples of a cluster or class without partner are wrong.
 

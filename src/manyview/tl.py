@@ -179,7 +179,7 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
 def predict(
     data: Any, model: RobustWMNMF, *, key_added: str = "manyview", batch_key: str | None = None
 ) -> Array:
-    """Put new samples into the clusters of a fitted model, and write them into the object.
+    """Assign new samples to the clusters of a fitted model, and write the clusters into the object.
 
     Parameters
     ----------

@@ -175,7 +175,7 @@ def honest_methods(n_clusters: int) -> dict[str, Factory]:
 
 
 def omics_methods(n_clusters: int) -> dict[str, Factory]:
-    """Methods that are usual for omics, with their authors' settings.
+    """Methods that are common in omics, with their authors' settings.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ class _Wrapper(Baseline):
 
 @dataclass(eq=False, repr=False)
 class BestSingleView(_Wrapper):
-    """Cluster every view alone and keep one of the results.
+    """Cluster every view alone and use one of the results.
 
     Without labels the view with the highest silhouette, measured in its own features, is kept.
     With labels, ``fit(views, y)``, it is the view with the highest accuracy **against y**: this is

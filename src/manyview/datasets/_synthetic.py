@@ -56,7 +56,7 @@ def make_synthetic(
     balanced: bool = False,
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> Dataset:
-    """Gaussian mixtures seen in several views, as in the paper's synthetic experiment.
+    """Draw Gaussian mixtures in several views, as in the paper's synthetic experiment.
 
     In view s the center of cluster k is m + N(0, center_variance) in each element, with
     m ~ U[a_s, a_s + width]. A sample is its cluster's center plus normal noise with

@@ -104,7 +104,7 @@ class Cohort:
 def predict_cohort(
     model: RobustWMNMF, views: Any, *, rescale: bool = False, random_state: Seed = 0
 ) -> Cohort:
-    """Put the samples of a second cohort into the clusters of a model, and compare the cohorts.
+    """Assign the samples of a second cohort to the clusters of a model, and compare the cohorts.
 
     The cohort may lack views and features of the fit: they are treated as unobserved. Where all
     measurements are shifted or stretched, by another platform or laboratory, nearest neighbors mean

@@ -87,7 +87,7 @@ def heatmap(
     colors: Any = None,
     names: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Draw the leading features of every cluster: a block of rows for each view, samples by cluster.
+    """Plot the leading features of every cluster: a block of rows for each view, samples by cluster.
 
     Numbers are in standard deviations of their feature, cut at ±2.5; zeros and ones are drawn as an
     oncoprint, losses and gains (−2 to 2) in steps. A feature that correlates by 0.8 or more with one

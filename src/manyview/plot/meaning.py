@@ -43,7 +43,7 @@ def survival(
     at_risk: bool = True,
     time_label: str = "time",
 ) -> Any:
-    """Kaplan–Meier curves of the clusters, with bands, p-value and the numbers at risk below.
+    """Plot Kaplan–Meier curves of the clusters, with bands, p-value and the numbers at risk below.
 
     Of more than four clusters those that differ from all others (q ≤ 0.05) have thicker lines.
 
@@ -142,7 +142,7 @@ def _write_at_risk(
 def hazards(
     found: Any, ax: Any = None, *, colors: Any = None, labels: Mapping[Any, str] | None = None
 ) -> Any:
-    """Forest plot: the hazard ratio of every cluster, compared with all others, and its interval.
+    """Plot the hazard ratio of every cluster against all others, with its interval (forest plot).
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def crosstab(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Known classes by cluster: numbers of samples, colored by their share of the cluster.
+    """Plot known classes by cluster: numbers of samples, colored by their share of the cluster.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def enrichment(
     cmap: str = "RdBu_r",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Clinical columns by cluster: more than expected in red, less in blue.
+    """Plot clinical columns by cluster: more than expected in red, less in blue.
 
     A cell holds the share of the cluster (categories and ordered levels) or its median (numbers);
     the color says how far that lies from what all samples have, in deviations (standardized
@@ -363,7 +363,7 @@ def gene_sets(
     cmap: str = "RdBu_r",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Gene sets by cluster: red where the set is higher in the cluster, blue where it is lower.
+    """Plot gene sets by cluster: red if the set is higher in the cluster, blue if it is lower.
 
     The area of a dot grows with −log10 of q, and a ring marks q ≤ .05.
 
@@ -450,7 +450,7 @@ def leave_view_out(
     color: Any = None,
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Agreement of the clusters with those found without each view (adjusted Rand index).
+    """Plot the agreement of the clusters with those found without each view (adjusted Rand index).
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ def embedding(
     labels: Mapping[Any, str] | None = None,
     name: str = "",
 ) -> Any:
-    """The consensus in two dimensions, colored by cluster or by anything else that is known.
+    """Plot the consensus in two dimensions, colored by cluster or another variable.
 
     Rows of the fused embedding are laid flat by t-SNE; the axis label says so. Samples without
     a cluster (label −1) are left out; of more than 20,000, a random part is drawn.
@@ -246,7 +246,7 @@ def view_weights(
     color: Any = None,
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """How much each view contributes to the consensus.
+    """Plot the weight of each view.
 
     Parameters
     ----------
@@ -303,7 +303,7 @@ def sample_weights(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Heat map of views by samples, sorted by cluster and within it by the strongest view.
+    """Plot a heat map of views by samples, sorted by cluster and within it by the strongest view.
 
     Parameters
     ----------
@@ -401,7 +401,7 @@ def consensus(
     cmap: str = "cividis",
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """How often two samples were in one cluster, of the refits that saw both.
+    """Plot how often two samples were in one cluster, over the refits that saw both.
 
     Parameters
     ----------
@@ -448,7 +448,7 @@ def draw_consensus(
 def agreement(
     model: Any, ax: Any = None, *, cmap: str = "cividis", labels: Mapping[Any, str] | None = None
 ) -> Any:
-    """How much every two views agree; on the diagonal, random halves of the same view.
+    """Plot the agreement of every two views; the diagonal has random halves of the same view.
 
     Parameters
     ----------
@@ -490,7 +490,7 @@ def draw_agreement(
 
 
 def convergence(model: Any, ax: Any = None, *, colors: Any = None) -> Any:
-    """Every term of the objective over the steps of the fit, on a logarithmic axis.
+    """Plot every term of the objective over the iterations, on a logarithmic axis.
 
     Parameters
     ----------
@@ -530,7 +530,7 @@ def top_features(
     color: Any = None,
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """Features of a view that stand out in a component, with their mean in all others (a tick).
+    """Plot features of a view that stand out in a component, with their mean in all others (a tick).
 
     In RobustWMNMF component k describes cluster k.
 
@@ -582,7 +582,7 @@ def overview(
     colors: Any = None,
     labels: Mapping[Any, str] | None = None,
 ) -> Any:
-    """One figure for a first look: the embedded consensus, reliance on the views, view weights.
+    """Plot the embedded consensus, reliance on the views and view weights in one figure.
 
     For data of images, members of each cluster replace the reliance.
 

@@ -488,7 +488,7 @@ def views_there(data: Any, views: Any) -> Any:
 
 
 def collect(data: Any, views: Any = None) -> Collection:
-    """Whatever users hold → named items; ``views`` splits one array, or names parts of a container."""
+    """Convert the user's data to named items; ``views`` splits one array, or names parts of a container."""
     if isinstance(data, Collection):
         return data
     refuse_nothing(data)

@@ -173,7 +173,7 @@ def compare_datasets(
     progress: bool = False,
     **options: Any,
 ) -> Benchmark:
-    """Run many methods on several datasets with known classes, and put them in one table.
+    """Run many methods on several datasets with known classes, and compare them in one table.
 
     Each dataset is compared as by `compare`, with as many clusters as it has classes. The runs of all
     datasets share ``n_jobs`` processes. Methods that need complete views are "not applicable" on datasets

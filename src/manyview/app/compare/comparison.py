@@ -177,7 +177,7 @@ def compare(
     progress: bool = True,
     scale: str | None = None,
 ) -> Comparison:
-    """Run many methods on the same views, several times each, and put them side by side.
+    """Run many methods on the same views, several times each, and compare them.
 
     Runs are done by processes of their own, one after the other, so that the time and peak memory of a
     run are its own, and a run that fails, hangs or crashes becomes a row with the reason. Run r has the

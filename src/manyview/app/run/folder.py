@@ -82,7 +82,7 @@ def write_run(
     tables: Mapping[str, Any] | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
-    """Write everything there is to know about a fitted model into the folder ``out``.
+    """Write the tables and the report of a fitted model into the folder ``out``.
 
     Tables (``labels.csv``, ``clusters.csv``, ``view_weights.csv``, ``sample_weights.csv``,
     ``components_<view>.csv``, ``embedding.csv``, ``agreement.csv``,

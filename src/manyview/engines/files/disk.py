@@ -266,7 +266,7 @@ def _why(error: BaseException) -> str:
 
 
 def on_disk(path: str | os.PathLike[str], *, max_unpacked: float | None = None) -> DiskMatrix:
-    """A view that is read from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
+    """Read a view from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
 
     Estimators also take plain paths: they load small files and read large ones by rows.
 
