@@ -319,8 +319,6 @@ SPLIT_HALF_ROWS = 4000
 PAIR_ROWS = 1000
 #: Pairs within each cluster, and of its members with others, that are compared.
 CLUSTER_PAIRS = 2000
-#: Random halvings of the features that tell how consistent each sample is within a view.
-SPLITS = 2
 #: Random halves of the samples from which a view's clusters are learned, and most samples that are looked
 #: at for that, in all or for each cluster.
 STRUCTURE_HALVES, STRUCTURE_ROWS, STRUCTURE_SHARE = 8, 2000, 20
@@ -384,7 +382,7 @@ class Evidence:
     redundancy: Array
     #: Nearest neighbors of every row in each view; none where they are not known.
     neighbors: list[Array] = field(default_factory=list)
-    #: Of two views, how far each is consistent within itself, for every row.
+    #: How near the neighbors of every row are within each view.
     own: Array | None = None
     #: Cluster structure of the views and its standard errors, where it was measured.
     structure: tuple[Array, Array] | None = None
@@ -408,13 +406,13 @@ def evidence_of(
     else:
         rows = 1 - (1 - graphs.row_contrasts(views, view_graphs, threads)) / typical[:, None, None]
         halves = split_half(views, k, seed)
-        own = own_evidence(views, settings, seed) if len(views) == 2 else None
+        own = closeness(lists, typical, n)
     return Evidence(view_graphs, rows, halves, spread, typical, redundancy, neighbors, own)
 
 
 def evidence_within(
     views: list[Geometry], settings: Settings, seed: int, threads: Threads | None
-) -> tuple[Array, Array, Array | None]:
+) -> tuple[Array, Array, Array]:
     """How rows agree, halves agree, and own evidence, each among the rows of one batch.
 
     What is left of a batch in two views is no agreement of them. Batches of few rows are taken together.
@@ -432,9 +430,8 @@ def evidence_within(
         found = evidence_of([view.rows(part) for view in views], settings, seed, threads)
         rows[:, :, part] = found.rows
         halves += len(part) / n * found.split_half
-        if found.own is not None:
-            own[:, part] = found.own
-    return rows, halves, own if len(views) == 2 else None
+        own[:, part] = found.own
+    return rows, halves, own
 
 
 def weigh_views(
@@ -459,7 +456,9 @@ def weigh_views(
     agreed = ag.effects(rows, unit, mass)
     learned = ag.view_weights(agreed, halves / unit, redundancy, delta, chance, weight)
     alpha = learned if settings.view_weights is None else settings.view_weights
-    w, levels, on_samples = ag.sample_weights(rows, present, alpha, redundancy, mass, found.own)
+    w, levels, on_samples, of_own = ag.sample_weights(
+        rows, present, alpha, redundancy, mass, found.own
+    )
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
@@ -486,6 +485,7 @@ def weigh_views(
         single,
         learned,
         distant,
+        of_own,
     )
 
 
@@ -599,8 +599,13 @@ def split_half(views: list[Geometry], k: int, seed: int) -> Array:
         if view.n_samples > SPLIT_HALF_ROWS:
             # Density matters little for a contrast; a sample of rows is enough.
             view = view.rows(_some_rows(view.n_samples, SPLIT_HALF_ROWS, seed))
-        contrasts = []
-        for one, graph in _across_halves(view, k, seed):
+        if view.n_features < 2:
+            continue
+        # The same draw whatever the order of the views; in their own order features are read in a row.
+        order = np.random.default_rng(seed).permutation(view.n_features)
+        halves = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
+        across, contrasts = [view_graph(half, k) for half in halves], []
+        for one, graph in zip(halves, across[::-1], strict=True):
             close = graphs.mean_distance(one, graph)
             if close is not None:
                 contrasts.append(max(0.0, 1 - close / _typical(one, seed)))
@@ -608,45 +613,15 @@ def split_half(views: list[Geometry], k: int, seed: int) -> Array:
     return h
 
 
-def own_evidence(views: list[Geometry], settings: Settings, seed: int) -> Array:
-    """r_is: how close sample i's neighbors under one half of view s's features are under the other.
-
-    The mean over both directions of a few random halvings. Of many samples, those of a random part
-    are compared with each other, by one halving.
-    """
-    n = views[0].n_samples
-    parts, n_splits = [np.arange(n)], SPLITS
-    if n > SPLIT_HALF_ROWS:
-        shuffled = np.random.default_rng(seed).permutation(n)
-        parts, n_splits = [np.sort(p) for p in np.array_split(shuffled, max(1, n // PAIR_ROWS))], 1
-    own = np.zeros((len(views), n))
-    for part in parts:
-        k = ag.in_proportion(settings.n_neighbors, len(part))
-        for s, view in enumerate(views):
-            view = view if len(part) == n else view.rows(part)
-            found = []
-            for split in range(n_splits):
-                halves = _across_halves(view, k, seed + split)
-                for (one, graph), (_, other) in zip(halves, halves[::-1], strict=True):
-                    rows = graphs.row_contrasts([one, one], [other, graph])[0, 1]
-                    found.append(1 - (1 - rows) / _typical(one, seed))
-            if found:
-                mean = np.mean(found, axis=0)
-                known = ~np.isnan(mean)
-                if known.any():
-                    own[s, part] = np.where(known, mean, np.median(mean[known]))
+def closeness(lists: list[Lists], typical: Array, n: int) -> Array:
+    """r_is: how close sample i's neighbors in view s are there; the median where it has none."""
+    own = np.zeros((len(lists), n))
+    for r, near, mean in zip(own, lists, typical, strict=True):
+        if len(near.rows):
+            found = 1 - on_host(near.d).mean(axis=1) / mean
+            r[:] = np.median(found)
+            r[near.rows] = found
     return own
-
-
-def _across_halves(view: Geometry, k: int, seed: int) -> list[tuple[Geometry, Graph]]:
-    """Distances under each of two random halves of the features, with the graph of the other half."""
-    if view.n_features < 2:
-        return []
-    # The same draw whatever the order of the views; in their own order features are read in a row.
-    order = np.random.default_rng(seed).permutation(view.n_features)
-    one, two = view.halves(np.sort(order[0::2]), np.sort(order[1::2]))
-    across = [view_graph(half, k) for half in (one, two)]
-    return [(one, across[1]), (two, across[0])]
 
 
 def _some_rows(n: int, count: int, seed: int) -> Array:

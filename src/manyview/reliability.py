@@ -202,7 +202,9 @@ class Refits:
         spaces = [self.distinct[t] for t in rest]
         given = self.settings.view_weights
         even = None if given is None else np.full(len(rest), 1 / len(rest))
-        settings = replace(self.settings, view_weights=even)
+        settings, n = replace(self.settings, view_weights=even), spaces[0].n_samples
+        k = ag.in_proportion(settings.n_neighbors, n)
+        lists = [view.nearest(k, seed) for view in spaces] if len(rest) == 2 else []
         found = fuse.Evidence(
             [whole.view_graphs[t] for t in rest],
             self.contrasts[some],
@@ -210,7 +212,7 @@ class Refits:
             whole.spread[rest],
             whole.typical[rest],
             whole.redundancy[some],
-            own=fuse.own_evidence(spaces, settings, seed) if len(rest) == 2 else None,
+            own=fuse.closeness(lists, whole.typical[rest], n) if lists else None,
             structure=(whole.structure[rest], whole.structure_error[rest]),
         )
         return fuse.weigh_views(spaces, found, settings, seed)

@@ -1306,13 +1306,14 @@ def _new_weights(
     n_views, n_new = len(views), len(here)
     if n_views == 1:
         return here.astype(float)
-    rows = np.full((n_views, n_views, n_new), np.nan)
+    rows, own = np.full((n_views, n_views, n_new), np.nan), np.zeros((n_views, n_new))
     for t, view in enumerate(views):
         count = min(k, int(view.present.sum()))
         if count == 0:
             continue
         candidates = np.where(view.present, ds[t], np.inf)
         near, d = _nearest(candidates, count, slack[t])
+        own[t] = 1 - d.mean(axis=1) / agreement.typical[t]
         limit = farthest(d[:, 0], slack[t], equal_share(float))
         crowded = np.flatnonzero(d[:, -1] <= limit)
         crowd = candidates[crowded] <= limit[crowded, None]
@@ -1329,6 +1330,9 @@ def _new_weights(
     for s in range(n_views):
         g = ag.votes(rows[s], rows[:, s], agreement.alpha * (1 - agreement.redundancy[s]))
         w[:, s] = ag.weigh(g, agreement.levels[s])
+    if agreement.own_levels is not None:
+        both = here.all(axis=1)
+        w[both] = ag.blamed(w[both], own[:, both], agreement.own_levels)
     return w * here
 
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyview.maths.agreement import (
-    blame,
+    blamed,
     distance_weights,
     effects,
+    own_levels,
     pooled_spread,
     reliance,
     repeated_views,
@@ -144,27 +145,28 @@ def two_views(seed, n=300):
 def test_of_two_views_the_inconsistent_one_loses_its_weight(seed):
     rows, own, bad = two_views(seed)
     present, alpha = np.ones((300, 2), bool), np.array([0.5, 0.5])
-    plain, _, agreement = sample_weights(rows, present, alpha, np.eye(2))
+    plain, _, agreement, _ = sample_weights(rows, present, alpha, np.eye(2))
     np.testing.assert_array_equal(plain[:, 0], plain[:, 1])
     assert agreement[bad].max() < agreement[~bad].min()
-    w, _, same = sample_weights(rows, present, alpha, np.eye(2), own=own)
+    w, _, same, _ = sample_weights(rows, present, alpha, np.eye(2), own=own)
     np.testing.assert_array_equal(agreement, same)
     assert (w >= 0).all() and (w <= 1).all()
     assert w[bad, 1].max() < 0.1 and np.median(w[bad, 0]) > 0.5
-    swapped, _, _ = sample_weights(rows, present, alpha, np.eye(2), own=own[::-1])
+    swapped, *_ = sample_weights(rows, present, alpha, np.eye(2), own=own[::-1])
     np.testing.assert_allclose(swapped, w[:, ::-1])
 
 
 def test_without_evidence_of_their_own_both_views_are_blamed_alike():
     rows, own, _ = two_views(0)
     present, alpha = np.ones((300, 2), bool), np.array([0.5, 0.5])
-    plain, _, agreement = sample_weights(rows, present, alpha, np.eye(2))
+    plain, _, agreement, _ = sample_weights(rows, present, alpha, np.eye(2))
     # Evidence that is high where the views disagree says nothing about who is wrong.
     for useless in (np.zeros((2, 300)), -np.tile(agreement, (2, 1))):
-        w, _, _ = sample_weights(rows, present, alpha, np.eye(2), own=useless)
+        w, *_ = sample_weights(rows, present, alpha, np.eye(2), own=useless)
         np.testing.assert_allclose(w, plain)
-    shares = blame(own, agreement)
-    np.testing.assert_allclose(shares.sum(axis=1), 1)
+    levels = np.array([own_levels(r, agreement) for r in own])
+    halved = blamed(np.full((300, 2), 0.9), own, levels)
+    np.testing.assert_allclose(halved.sum(axis=1), 1.8)
 
 
 def test_a_view_that_lacks_a_sample_has_no_say_about_it():
@@ -178,7 +180,7 @@ def test_agreement_on_a_sample_needs_two_views():
     present = np.ones((300, 2), bool)
     present[:5, 1] = False
     rows[:, :, :5] = np.nan
-    w, _, agreement = sample_weights(rows, present, np.array([0.5, 0.5]), np.eye(2), own=own)
+    w, _, agreement, _ = sample_weights(rows, present, np.array([0.5, 0.5]), np.eye(2), own=own)
     assert np.isnan(agreement[:5]).all() and np.isfinite(agreement[5:]).all()
     assert not w[:5].any()
 

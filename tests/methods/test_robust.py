@@ -230,6 +230,19 @@ def test_unseen_digits_also_with_a_view_missing(digits):
         assert mv.metrics.accuracy(digits.labels[unseen], model.predict(lacking)) >= 0.85
 
 
+def test_new_rows_of_noise_lose_their_weight_in_the_view_that_has_them(digits):
+    order = np.random.default_rng(0).permutation(1000)
+    views = {name: digits.views[name][order] for name in ("pix", "zer")}
+    model = RobustWMNMF(10, random_state=0).fit({name: X[:600] for name, X in views.items()})
+    bad = np.arange(400) < 60
+    for s, name in enumerate(views):
+        new = {other: X[600:].astype(float) for other, X in views.items()}
+        new[name][bad] = np.random.default_rng(1).permuted(new[name], axis=0)[bad]
+        w = mv.outcomes.predict_cohort(model, new).model.sample_weights_
+        assert roc_auc_score(bad, w[:, 1 - s] - w[:, s]) > 0.98
+        assert np.median(w[bad, 1 - s]) > np.median(w[bad, s]) + 0.3
+
+
 def test_imputation_is_closer_than_the_mean(digits):
     rng = np.random.default_rng(0)
     views = {name: X.astype(float).copy() for name, X in digits.views.items()}
@@ -357,6 +370,7 @@ def test_probabilities_are_those_of_the_labels(digits):
         np.testing.assert_array_equal(sure.argmax(axis=1)[known], labels[known])
 
 
+@pytest.mark.filterwarnings("ignore:.*before the objective settled")
 def test_confidence_is_the_share_of_refits_with_the_same_cluster():
     n_clusters = 5
     rng, y = np.random.default_rng(0), np.arange(240) % 3

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score
 LAMBDA, BETA, DELTA = 1.0, 5.0, 0.05  # weights of consensus, clusters and reliability
 K_VIEW, K_FUSED, K_SINGLE = 10, (5, 10, 20), 10  # nearest neighbors in the graphs
 FEW = 60  # below this many samples neighborhoods shrink in proportion
-HALVES, STARTS, SPLITS = 8, 10, 2  # halves of samples, k-means starts in each; halvings of features
+HALVES, STARTS = 8, 10  # halves of samples, k-means starts in each
 
 
 def fit(Z, n_clusters, seed, max_iter=200, tol=1e-5):
@@ -28,7 +28,7 @@ def fit(Z, n_clusters, seed, max_iter=200, tol=1e-5):
     found = compare(Z, d, draw)
     found |= cluster_structure(found["graphs"], n_clusters, draw)
     alpha = view_weights(found)
-    own = own_evidence(Z, draw) if len(Z) == 2 else None
+    own = [closeness(ds) for ds in d] if len(Z) == 2 else None
     w, agreement = sample_weights(found["contrast"], alpha, found["rho"], own)
     S, single = fused_graphs(d, alpha / found["spread"])
     P = embed(S, single, found["graphs"], alpha, n_clusters)
@@ -113,16 +113,11 @@ def row_contrast(d, A):
     return 1 - (A * d).sum(axis=1) / A.sum(axis=1) / typical
 
 
-def halves_of(z, draw):
-    """Distances under two random halves of the features."""
-    order = np.random.default_rng(draw).permutation(z.shape[1])
-    return [distances(z[:, np.sort(part)]) for part in (order[0::2], order[1::2])]
-
-
 def split_half(z, draw):
     """h_s: are neighbors under one random half of the features close under the other?"""
+    order = np.random.default_rng(draw).permutation(z.shape[1])
+    one, two = (distances(z[:, np.sort(part)]) for part in (order[0::2], order[1::2]))
     h = []
-    one, two = halves_of(z, draw)
     for d, other in ((one, two), (two, one)):
         A = self_tuned(other, K_VIEW)
         h.append(max(0, 1 - (A * d).sum() / A.sum() / d[np.triu_indices(len(d), 1)].mean()))
@@ -145,17 +140,10 @@ def cluster_structure(graphs, K, draw):
     return {"structure": np.array(c), "structure_error": np.array(error)}
 
 
-def own_evidence(Z, draw):
-    """r_is: how close sample i's neighbors under one half of view s's features are under the other."""
-    r = []
-    for z in Z:
-        both = []
-        for split in range(SPLITS):
-            one, two = halves_of(z, draw + split)
-            both += [row_contrast(one, self_tuned(two, K_VIEW))]
-            both += [row_contrast(two, self_tuned(one, K_VIEW))]
-        r.append(np.mean(both, axis=0))
-    return np.array(r)
+def closeness(d):
+    """r_is: how much closer than a random pair sample i's neighbors in view s are there."""
+    nearest = np.take_along_axis(d, neighbors(d, K_VIEW), axis=1).mean(axis=1)
+    return 1 - nearest / d[np.triu_indices(len(d), 1)].mean()
 
 
 def pooled_spread(random, near):

@@ -38,8 +38,8 @@ FULL_SUPPORT = 0.9
 class Agreement:
     """Everything the views say: M (view by view), split halves, redundancy, spread and mean of the
     distances, cluster structure and its standard error, α, w, how much the views agree on each
-    sample, levels of the votes g, graphs; the α learned, where another one was given; and groups
-    of rows that are far from all others."""
+    sample, levels of the votes g, graphs; the α learned, where another one was given; groups of rows
+    that are far from all others; and, of two views, `own_levels`."""
 
     matrix: Array
     split_half: Array
@@ -57,6 +57,7 @@ class Agreement:
     fused_single: sp.csr_array
     learned: Array
     distant: Sequence[Array] = ()
+    own_levels: Array | None = None
 
     @property
     def distance_weights(self) -> Array:
@@ -251,8 +252,8 @@ def sample_weights(
     redundancy: Array,
     mass: Array | None = None,
     own: Array | None = None,
-) -> tuple[Array, Array, Array]:
-    """w, the levels of the votes, and how much the views agree on each sample.
+) -> tuple[Array, Array, Array, Array | None]:
+    """w, the levels of the votes, how much the views agree on each sample, and those of ``own``.
 
     A sample's support in a view is clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view
     has no vote for itself. g_is is the mean, over the other views t, of how close i's neighbors in t
@@ -260,7 +261,7 @@ def sample_weights(
     evidence. ``rows`` are the row contrasts, ``present`` (N×n_views) says who is present in which view.
 
     w is this support. Two views differ as much from each other on a sample as the other way round: of
-    two, ``own`` (n_views×N), evidence within each view, says by `blame` whose weight falls. The
+    two, ``own`` (n_views×N), evidence within each view, says by `blamed` whose weight falls. The
     agreement on a sample is its mean support over the views that describe it, weighted by α; NaN
     where fewer than two views do.
     """
@@ -276,28 +277,31 @@ def sample_weights(
     weights = present * np.maximum(alpha, np.finfo(float).tiny)
     agreement = np.full(n, np.nan)
     agreement[known] = ((weights * support).sum(axis=1)[known]) / weights.sum(axis=1)[known]
-    if own is None or n_views != 2 or levels.min() <= 0:
-        return support, levels, agreement
+    if own is None or n_views != 2 or not known.any():
+        return support, levels, agreement, None
+    of_own = np.array([own_levels(r[known], g[known]) for r in own])
     w = support.copy()
-    w[known] = 1 - 2 * (1 - support[known]) * blame(own[:, known], g[known])
-    return w.clip(0, 1), levels, agreement
+    w[known] = blamed(support[known], own[:, known], of_own)
+    return w, levels, agreement, of_own
 
 
-def blame(own: Array, g: Array) -> Array:
-    """The share of each of two views in a disagreement on a sample (N×2); rows sum to 1.
+def own_levels(r: Array, g: Array) -> tuple[float, float]:
+    """The median of a view's own evidence, and by how much a difference from it counts.
 
-    Evidence within a view counts from its median in units of its quartiles, as far as samples with
-    little of it are those on which the views disagree (rank correlation): where it says nothing, the
-    shares are halves.
+    In units of its quartiles, as far as samples with little of it are those on which the views disagree
+    (rank correlation): 0 where it says nothing.
     """
-    evidence = np.zeros(own.shape[1])
-    for r, sign in zip(own, (1, -1), strict=True):
-        low, middle, high = np.quantile(r, [0.25, 0.5, 0.75])
-        if high > low:
-            telling = max(0.0, _rank_correlation(r, g))
-            evidence += sign * 2 * telling * (r - middle) / (high - low)
-    first = 1 / (1 + np.exp(evidence.clip(-50, 50)))
-    return np.column_stack([first, 1 - first])
+    low, middle, high = np.quantile(r, [0.25, 0.5, 0.75])
+    telling = max(0.0, _rank_correlation(r, g)) if high > low else 0.0
+    return middle, 2 * telling / (high - low) if telling else 0.0
+
+
+def blamed(support: Array, own: Array, of_own: Array) -> Array:
+    """w of samples in two views (N×2): disagreement lowers the weight where there is less own evidence."""
+    first, second = ((r - middle) * slope for r, (middle, slope) in zip(own, of_own, strict=True))
+    share = 1 / (1 + np.exp((first - second).clip(-50, 50)))
+    w: Array = 1 - 2 * (1 - support) * np.column_stack([share, 1 - share])
+    return w.clip(0, 1)
 
 
 def _rank_correlation(x: Array, y: Array) -> float:
