@@ -271,7 +271,7 @@ def report(args, kinds, table, clean):
             before = before.assign(method="before", status="ok", oracle=False)
             found.table = pd.concat([found.table, before], ignore_index=True)
         parts.append(
-            f"NMI in percent, mean ± sd over {args.seeds} seeds:\n\n{found.to_markdown().strip()}"
+            f"NMI in percent, seeds: {args.seeds}, mean ± sd:\n\n{found.to_markdown().strip()}"
         )
         if OURS in args.methods and len(args.methods) + bool(args.against) > 1:
             parts.append(f"Paired by dataset:\n\n{paired(found)}")

@@ -353,6 +353,16 @@ def test_a_regularizer_for_one_view_is_checked_on_that_view():
         mv.extend.check_regularizer(MyGraph(10), X=X[0])
 
 
+class ByName:
+    """One regularizer for all views, which goes by their names."""
+
+    def __init__(self, parts):
+        self.parts = parts
+
+    def prepare(self, X, view):
+        return self.parts[view].prepare(X, view)
+
+
 def test_each_view_has_its_regularizer_and_new_samples_have_none_without_a_link():
     views, wide = dict(list(DATA.views.items())[:2]), {"max_iter": 2, "random_state": 0}
     same = mv.WMNMF(3, regularizer={"view2": "graph"}, **wide).fit(views)
@@ -363,5 +373,9 @@ def test_each_view_has_its_regularizer_and_new_samples_have_none_without_a_link(
     assert own.objective_ != same.objective_
     own.predict({name: X[:7] for name, X in views.items()})
     assert np.isfinite(own.score({name: X[:7] for name, X in views.items()}))
+    both = {"view1": mv.extend.Graph(), "view2": mv.extend.Sparse()}
+    named = mv.WMNMF(3, regularizer=ByName(both), **wide).fit(views)
+    each = mv.WMNMF(3, regularizer=both, **wide).fit(views)
+    np.testing.assert_array_equal(named.consensus_, each.consensus_)
     with pytest.raises(ValueError, match="regularizer names the view 'view9'"):
         mv.WMNMF(3, regularizer={"view9": None}).fit(views)
