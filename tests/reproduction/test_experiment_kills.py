@@ -25,7 +25,7 @@ def cells(options):
 command.Portion.function = "{function}"
 experiments.EXPERIMENTS["tiny"] = Experiment("tiny", "Tiny", "A test.", cells)
 sys.exit(run_reproduce(["tiny"], Path(sys.argv[1]), replications=5, seed=3, jobs=2, data=None,
-                       linear_mlrssc="auto", console=Console(quiet=True)))
+                       console=Console(quiet=True)))
 """
 #: A child whose process dies in every cell with an even seed.
 DYING = """

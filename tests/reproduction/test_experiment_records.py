@@ -141,7 +141,7 @@ def tiny(monkeypatch):
 
 
 def reproduce(names, out, **settings):
-    given = {"replications": 2, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
+    given = {"replications": 2, "seed": 0, "jobs": 2, "data": None}
     said = io.StringIO()
     given |= {"console": Console(file=said, width=200)} | settings
     assert command.run_reproduce(names, out, **given) == 0

@@ -25,7 +25,7 @@ from manyview.wmnmf import Problem, Settings, run
 
 
 def reproduce(names, out, **settings):
-    given = {"replications": 1, "seed": 0, "jobs": 2, "data": None, "linear_mlrssc": "skip"}
+    given = {"replications": 1, "seed": 0, "jobs": 2, "data": None}
     return command.run_reproduce(names, out, **(given | settings), console=Console(quiet=True))
 
 
@@ -113,13 +113,12 @@ def test_lihc_reads_public_files_as_they_are(tmp_path):
 
 
 def test_bad_questions_are_answered_by_a_sentence(tmp_path):
-    for names, change, sentence in (
-        (["digit"], {}, "there is no experiment 'digit'; known are all, digits"),
-        (["lihc"], {}, "needs your own files"),
-        (["p"], {"linear_mlrssc": "no"}, "--linear-mlrssc is one of auto"),
+    for name, sentence in (
+        ("digit", "there is no experiment 'digit'; known are all, digits"),
+        ("lihc", "needs your own files"),
     ):
         with pytest.raises(ValueError, match=sentence):
-            reproduce(names, tmp_path / "out", **change)
+            reproduce([name], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -141,8 +140,8 @@ def test_equal_cells_of_several_experiments_are_one():
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
     printed = {cell.key for cell in EXPERIMENTS["printed"].cells(options)}
     assert len(printed) == 6 * 10 and len(table_ & printed) == 10  # the recipe
-    tuned = {cell.key for cell in EXPERIMENTS["mlrssc"].cells(Options(10, linear_mlrssc="full"))}
-    assert len(tuned) == 2 * 4 and len(table_ & tuned) == 4  # the defaults
+    tuned = {cell.key for cell in EXPERIMENTS["mlrssc"].cells(options)}
+    assert len(tuned) == 2 * 4 and len(table_ & tuned) == 2  # the defaults of the kernel variants
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
     defaults = mv.WMNMF().get_params()
     assert all((defaults[name] or 10) == value for name, value in experiments.DEFAULTS.items())
@@ -167,16 +166,13 @@ def test_every_method_of_the_paper_is_in_the_digits_table():
         assert made.get_params() == own.get_params()
 
 
-@pytest.mark.parametrize(
-    "extent, linear", [("full", {"digits"}), ("small", {"digits-50"}), ("skip", set())]
-)
-def test_tuned_mlrssc_is_shown_with_its_defaults_on_the_same_digits(extent, linear):
-    cells = EXPERIMENTS["mlrssc"].cells(Options(20, linear_mlrssc=extent))
+def test_tuned_mlrssc_is_shown_with_its_defaults_on_the_same_digits():
+    cells = EXPERIMENTS["mlrssc"].cells(Options(20))
     for tuning in ("default", "digits"):
         mine = [c for c in cells if c.labels["tuning"] == tuning]
-        for methods, datasets in ((experiments.LINEAR, linear), (experiments.KERNEL, {"digits"})):
+        for methods, data in ((experiments.LINEAR, "digits-50"), (experiments.KERNEL, "digits")):
             found = [c for c in mine if c.labels["method"] in methods]
-            assert {c.labels["dataset"] for c in found} == datasets
+            assert {c.labels["dataset"] for c in found} == {data}
             assert all(len(c.settings["seeds"]) == 20 for c in found)
 
 

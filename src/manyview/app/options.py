@@ -447,9 +447,6 @@ class ReproduceRequest:
     seed: int = option("Seed from which all seeds derive.", 0, min=0)
     jobs: int = option("Parallel processes.", 2, min=1)
     data: Path | None = option("Folder of your LIHC files.", None)
-    linear_mlrssc: str = option(
-        "Tuned linear MLRSSC. full: all digits, hours; small: 50 per class; skip; auto.", "auto"
-    )
     again: bool = option("Rerun stored cells made by other code.", False)
     force: bool = BESIDE()
 

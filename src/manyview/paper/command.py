@@ -36,7 +36,6 @@ from .results import FORMAT, MANIFEST
 
 #: What the folder is called there; an experiment's results are replaced, cells and other experiments kept.
 KIND = "reproduce"
-LINEAR = ("auto", "full", "small", "skip")
 #: Time a cell took by the clock, and of a processor; all rows of a cell have the same.
 TIMES = ("cell_seconds", "cpu_seconds")
 #: Seconds of work given to a process at a time: starting one takes about two.
@@ -54,24 +53,18 @@ def run_reproduce(
     seed: int,
     jobs: int,
     data: Path | None,
-    linear_mlrssc: str,
     console: Console,
     again: bool = False,
     force: bool = False,
 ) -> int:
     """Run, write, report; the number of cells that failed."""
-    if linear_mlrssc not in LINEAR:
-        raise ValueError(f"--linear-mlrssc is one of {', '.join(LINEAR)}, not {linear_mlrssc!r}")
-    if linear_mlrssc == "auto":  # an hour of ADMM is for the full table
-        linear_mlrssc = "full" if replications >= 20 else "small"
     experiments = chosen(list(names), data is not None)
     fingerprint, notes, given = "", "", None
     if data is not None:
         fingerprint, given = tasks.read_given(data)
         notes = f" {given.n_samples} samples, {given.n_clusters} classes. {given.description}"
-    options = Options(replications, seed, linear_mlrssc, fingerprint)
+    options = Options(replications, seed, fingerprint)
     settings = ["--replications", str(replications), "--seed", str(seed), "--jobs", str(jobs)]
-    settings += ["--linear-mlrssc", linear_mlrssc]
     settings += ["--data", str(data)] if data is not None else []
     started = time.perf_counter()
     grids = {e.name: e.cells(options) for e in experiments}

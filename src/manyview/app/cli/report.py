@@ -53,7 +53,7 @@ def run_report(ask: ReportRequest, voice: Voice) -> None:
 def run_reproduce(ask: ReproduceRequest, voice: Voice) -> None:
     """Run the paper's experiments and write their page; exit status 1 if a cell failed."""
     settings = {name: getattr(ask, name) for name in
-                ("replications", "seed", "jobs", "data", "linear_mlrssc", "again", "force")}  # fmt: skip
+                ("replications", "seed", "jobs", "data", "again", "force")}  # fmt: skip
     run = _paper("command").run_reproduce
     failed = run(ask.experiments, ask.out, console=voice.console, **settings)
     typer.echo(f"The page: {_paper('page').build(ask.out)[0]}")
