@@ -224,7 +224,7 @@ def tell_outliers(X: Matrix, name: str) -> None:
     gaps = np.abs(X[:, suspects] / unit - median[suspects])
     far = gaps > limit[suspects]
     held = np.sum(gaps[far] ** 2) / sum(
-        np.nansum(part) for part in over(X, _squares_from, unit, median)
+        np.nansum(part) for part in over(X, _squares_about, unit, median)
     )
     if held > MOSTLY:
         i, j = np.unravel_index(int(np.argmax(np.where(far, gaps, 0))), far.shape)
@@ -236,11 +236,6 @@ def tell_outliers(X: Matrix, name: str) -> None:
             "NaN with missing='allow', or use RobustWMNMF, which limits features to their 1st to 99th "
             "percentile"
         )
-
-
-def _squares_from(part: Array, unit: float, center: Array) -> Array:
-    """Σ_i (x_im/unit − center_m)² of every feature."""
-    return np.nansum((part / unit - center) ** 2, axis=0)
 
 
 def tell_level(X: Matrix, name: str) -> None:
