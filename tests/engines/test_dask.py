@@ -27,7 +27,7 @@ from manyview.engines.dask import cluster as cluster_module  # noqa: E402
 from manyview.engines.dask import engine as dask_module  # noqa: E402
 from manyview.engines.dask import source as lazy_module  # noqa: E402
 from manyview.engines.dask.cluster import Cluster, ClusterLost  # noqa: E402
-from manyview.engines.dask.engine import Block, DaskView, merged, neighborhood  # noqa: E402
+from manyview.engines.dask.engine import DaskView, RowBlock, merged, neighborhood  # noqa: E402
 from manyview.engines.dask.source import DaskMatrix  # noqa: E402
 from manyview.engines.files.disk import DiskMatrix  # noqa: E402
 from manyview.engines.numpy import neighbors  # noqa: E402
@@ -428,12 +428,12 @@ def at_an_odd_byte(X: np.ndarray) -> np.ndarray:
 def test_a_block_that_moves_keeps_its_sums():
     X = np.random.default_rng(0).random((333, 40))
     assert at_an_odd_byte(X).sum() != X.sum()  # why blocks are put right
-    moved, kept = Block.__new__(Block), Block(X)
+    moved, kept = RowBlock.__new__(RowBlock), RowBlock(X)
     moved.__setstate__({name: at_an_odd_byte(part) for name, part in vars(kept).items()})
     assert moved.X.sum() == X.sum() and moved.X.flags.writeable
     np.testing.assert_array_equal(moved.x_sq, kept.x_sq)
     assert lazy_module.as_block(at_an_odd_byte(X), X.dtype).sum() == X.sum()
-    sparse = Block(sp.csr_array(X))
+    sparse = RowBlock(sp.csr_array(X))
     parts = (at_an_odd_byte(sparse.X.data), sparse.X.indices, sparse.X.indptr)
     strange = sp.csr_array(sparse.X)
     strange.data = parts[0]

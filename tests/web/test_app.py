@@ -19,7 +19,7 @@ pytest.importorskip("httpx2", reason="needs the extra 'dev'")
 from starlette.testclient import TestClient
 
 from manyview.app.options import AppRequest
-from manyview.app.web import answers, child, server
+from manyview.app.web import answers, server, worker
 from manyview.app.web.pages import SAMPLES
 from manyview.app.web.runs import FitLimits, fit_command
 from manyview.app.web.server import make_app
@@ -41,7 +41,7 @@ def client(real, monkeypatch):
 
     def looked(folder, asked):
         with contextlib.chdir(folder):
-            return json.loads(json.dumps(child.look(answers.request(asked))))
+            return json.loads(json.dumps(worker.look(answers.request(asked))))
 
     monkeypatch.setattr(real.runs, "_looked", looked)
     return real
