@@ -36,19 +36,18 @@ def default(parameter: Any) -> str:
 
 
 def rows(command: Any) -> list[str]:
-    """A row for every option but those of reading tables: its name, what it does, its default."""
+    """A line for every option but those of reading tables: its name, what it does, its default."""
     lines = []
     for parameter in command.params:
         if parameter.hidden or parameter.name in {"help", *Reading.__dataclass_fields__}:
             continue
         words = [re.sub(r"\s+", " ", parameter.help or "").strip(), default(parameter)]
-        cells = (names(parameter), " ".join(filter(None, words)))
-        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+        lines.append(f"- {names(parameter)}: {' '.join(filter(None, words))}")
     return lines
 
 
 def options() -> str:
-    """A table for every command, and for every set of commands that share options."""
+    """A list for every command, and for every set of commands that share options."""
     commands = {
         name: rows(command)
         for name, command in sorted(typer.main.get_command(app).commands.items())
@@ -57,13 +56,12 @@ def options() -> str:
     for name, lines in commands.items():
         for line in lines:
             users.setdefault(line, []).append(name)
-    tables: dict[tuple[str, ...], list[str]] = {}
+    lists: dict[tuple[str, ...], list[str]] = {}
     for line, who in sorted(users.items(), key=lambda item: len(item[1]) == 1):
-        tables.setdefault(tuple(who), []).append(line)
+        lists.setdefault(tuple(who), []).append(line)
     return (
         "\n\n".join(
-            "\n".join([f"### {', '.join(who)}", "", "| | |", "|---|---|", *lines])
-            for who, lines in tables.items()
+            "\n".join([f"**{', '.join(who)}**", "", *lines]) for who, lines in lists.items()
         )
         + "\n"
     )
