@@ -111,7 +111,7 @@ def test_bad_sets_of_files(tmp_path):
         (["a.csv", "e.npy"], r"a\.csv has 12 samples and e\.npy has 5"),
         (["f.npy"], r"f\.npy has entries of type"),
         (["g.npy"], r"g\.npy has 1 dimension"),
-        (["a.csv", "a.csv"], r"would both be the view 'a'; tell them apart by name=path"),
+        (["a.csv", "a.csv"], r"would both be the view 'a'; name one of them"),
         (["none.csv"], "does not exist"),
         ([], "no view file was given"),
     ):

@@ -26,14 +26,11 @@ from manyview.nonnegative import SCALES
 from manyview.robust import RobustWMNMF
 from manyview.selection import Selection, select_n_clusters
 from manyview.storage.checkpoint import kept_until_written
-from manyview.wmnmf import WMNMF
 
 from .inputs import Inputs, fitted, read_inputs, recorded_settings
 from .outcomes import told_outcomes
-from .select_k import reasons
+from .select_k import METHODS, reasons
 from .terminal import Voice, caught_warnings
-
-METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 
 
 def run_fit(ask: FitRequest, voice: Voice) -> None:

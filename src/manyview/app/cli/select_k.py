@@ -22,8 +22,7 @@ from manyview.wmnmf import WMNMF
 
 from .terminal import Voice, caught_warnings
 
-#: Method whose number of clusters, or rank, is chosen.
-MODELS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
+METHODS = {"robust": RobustWMNMF, "wmnmf": WMNMF}
 FILES = ("selection.csv", "selection.json", "selection.png")
 
 
@@ -51,7 +50,7 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
                 data.collection(),
                 tried,
                 ask.criterion,
-                model=MODELS[ask.method](),
+                model=METHODS[ask.method](),
                 random_state=ask.seed,
             )
         record = selection_record(found) | {
