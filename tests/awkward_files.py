@@ -218,7 +218,7 @@ CASES = [
     Case("a first line “sep=;”", text("rna.csv", "sep=;\r\n" + csv(numbers(), sep=";")), ("rna.csv",),
          says="separated by semicolons", shapes=((N, 5),)),
     Case("1 234,5 (spaces between thousands, decimal commas)", text("counts.csv", FRENCH), ("counts.csv",),
-         says="1,234 among numbers with a decimal point", shapes=((N, 2),)),
+         says="marks of thousands", shapes=((N, 2),)),
     Case("percent signs", text("rates.csv", PERCENTS), ("rates.csv",), outcome="asked",
          says="remove them"),
     Case("a line with one cell too many", text("rna.csv", csv(numbers()).replace("\nP005,", "\nP005,1,")),
