@@ -255,7 +255,7 @@ def simulated(kind, K, rng, n=300):
 
 
 def chosen_K(given, K, seed, full):
-    """K by BIC and ICL, and the fit at K; ``full``: effective features count as in a likelihood."""
+    """K by BIC and ICL, and the fit at K; ``full``: effective features weigh as in a likelihood."""
     views = [View(X) for X in given]
     kappa = np.mean([v.n_effective * v.single for v in views]) if full else None
     fits = {k: best(views, starts(given, views, k, seed), kappa) for k in range(1, K + 4)}
