@@ -219,7 +219,7 @@ def _judge(
     theirs = np.empty((CLOUDS, len(usual)))
     for c in range(CLOUDS):
         drawn = cloud(spaces, agreement.fused, rng)
-        fused, _ = fused_graphs(drawn, agreement.distance_weights, [], 0)
+        fused, _ = fused_graphs(drawn, agreement.distance_weights, 0)
         of_cloud = separation(fused, usual, rng)
         theirs[c] = of_cloud[0] + np.sqrt(usual) * of_cloud[1]
     more = own - theirs.mean(axis=0)

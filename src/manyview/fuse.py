@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +28,6 @@ from manyview.base import (
     observed_columns,
     observed_part,
     of_view,
-    with_weight,
     working_dtype,
 )
 from manyview.engines.affinity import nearest_neighbors
@@ -380,8 +379,6 @@ class Evidence:
     spread: Array
     typical: Array
     redundancy: Array
-    #: Nearest neighbors of every row in each view; none where they are not known.
-    neighbors: list[Array] = field(default_factory=list)
     #: How near the neighbors of every row are within each view.
     own: Array | None = None
     #: Cluster structure of the views and its standard errors, where it was measured.
@@ -407,7 +404,7 @@ def evidence_of(
         rows = 1 - (1 - graphs.row_contrasts(views, view_graphs, threads)) / typical[:, None, None]
         halves = split_half(views, k, seed)
         own = closeness(lists, typical, n)
-    return Evidence(view_graphs, rows, halves, spread, typical, redundancy, neighbors, own)
+    return Evidence(view_graphs, rows, halves, spread, typical, redundancy, own)
 
 
 def evidence_within(
@@ -462,9 +459,7 @@ def weigh_views(
     if not settings.learn_sample_weights:
         w = present.astype(float)
     weights = ag.distance_weights(alpha, spread)
-    # A view without weight proposes no neighbors.
-    neighbors = found.neighbors and with_weight(found.neighbors, settings.view_weights)
-    near = fused_near(views, weights, neighbors, seed, threads)
+    near = fused_near(views, weights, seed, threads)
     fused, single = scale_graphs(near, n, mass)
     distant = distant_groups(near, n, ag.in_proportion(ag.SCALES[0], n))
     M = ag.agreement_matrix(rows, delta * halves, mass)
@@ -532,28 +527,22 @@ def list_graph(near: Lists, n: int) -> Graph:
 def fused_near(
     views: list[Geometry],
     weights: Array,
-    neighbors: list[Array],
     seed: int,
     threads: Threads | None = None,
 ) -> Lists:
-    """The nearest rows of every row under F = Σ weights_s d^s, as many as the graphs need.
-
-    ``neighbors`` holds the lists of every view, if there are any.
-    """
+    """The nearest rows of every row under F = Σ weights_s d^s, as many as the graphs need."""
     largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), views[0].n_samples)
-    indices, F = views[0].fused_nearest(views, weights, largest, neighbors, seed, threads)
+    indices, F = views[0].fused_nearest(views, weights, largest, seed, threads)
     everyone = np.arange(views[0].n_samples)
     return Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
 
 
-def fused_graphs(
-    views: list[Geometry], weights: Array, neighbors: list[Array], seed: int
-) -> tuple[Graph, Graph]:
+def fused_graphs(views: list[Geometry], weights: Array, seed: int) -> tuple[Graph, Graph]:
     """The fused graph, and the one of its scales that the second diffusion map takes.
 
     Normalized self-tuned graphs of F; the fused graph is their mean over the scales.
     """
-    near = fused_near(views, weights, neighbors, seed)
+    near = fused_near(views, weights, seed)
     return scale_graphs(near, views[0].n_samples, views[0].mass)
 
 

@@ -94,7 +94,7 @@ class Refits:
         largest = ag.in_proportion(max(*ag.SCALES, ag.NEIGHBORS), n)
         lists = [view.nearest(LONGER * k) for view in views]
         weights = self.agreement.distance_weights
-        indices, F = views[0].fused_nearest(views, weights, LONGER * largest, [], 0, None)
+        indices, F = views[0].fused_nearest(views, weights, LONGER * largest, 0, None)
         everyone = np.arange(n)
         return lists, Lists(everyone, indices, F, masses(views[0], everyone, indices, None))
 

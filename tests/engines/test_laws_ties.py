@@ -118,7 +118,7 @@ def test_the_robust_lists_do_not_depend_on_blocks(shape, block, monkeypatch):
     monkeypatch.setattr(geometry_module, "BLOCK", block)
     for view, d in zip(views, exact, strict=True):
         np.testing.assert_array_equal(view.nearest(K).indices, rounded_order(d))
-    fused = views[0].fused_nearest(views, alpha, K, [], 0)[0]
+    fused = views[0].fused_nearest(views, alpha, K, 0)[0]
     np.testing.assert_array_equal(
         fused, rounded_order(sum(a * d for a, d in zip(alpha, exact, strict=True)))
     )
@@ -149,10 +149,8 @@ def test_a_device_has_the_lists_of_the_host(shape, monkeypatch):
             mine, theirs = view.nearest(K), host.nearest(K)
             np.testing.assert_array_equal(mine.indices.numpy(), theirs.indices)
         alpha = np.array([0.4, 0.6])
-        fused = views[0].fused_nearest(views, alpha, K, [], 0)[0]
-        np.testing.assert_array_equal(
-            fused.numpy(), hosts[0].fused_nearest(hosts, alpha, K, [], 0)[0]
-        )
+        fused = views[0].fused_nearest(views, alpha, K, 0)[0]
+        np.testing.assert_array_equal(fused.numpy(), hosts[0].fused_nearest(hosts, alpha, K, 0)[0])
 
 
 def clusters(n: int, n_clusters: int, seed: int = 0) -> list[np.ndarray]:

@@ -174,7 +174,7 @@ def test_a_view_that_tells_nobody_apart_adds_the_same_to_all_distances(rng):
     assert not unsure.any()
     np.testing.assert_array_equal(near, expected)
     np.testing.assert_allclose(d, d_expected)
-    near, d = none.fused_nearest([none, one], np.array([1.0, 0]), 4, [], 0)
+    near, d = none.fused_nearest([none, one], np.array([1.0, 0]), 4, 0)
     np.testing.assert_array_equal(near[9], [0, 1, 2, 3])
     assert (d == 1).all()
 

@@ -322,7 +322,7 @@ def test_a_cloud_has_the_covariance_of_the_views(rng):
     X = groups(4)[0]
     two, wide = X[:, :3] @ rng.standard_normal((3, 5)), np.hstack([X] * 20)  # 600 columns
     views = [Geometry(Z, np.ones(len(Z), bool)) for Z in (X, two, wide)]
-    own = fused_graphs(views, np.ones(3) / 3, [], 0)[0]
+    own = fused_graphs(views, np.ones(3) / 3, 0)[0]
     drawn = [cloud(views, own, np.random.default_rng(seed)) for seed in range(40)]
     # Of 6000 rows, so that covariances are known to about 2%; within a view and between two.
     clouds = [np.concatenate([draw[s].Z for draw in drawn]) for s in range(3)]
@@ -340,7 +340,7 @@ def test_clouds_share_as_much_between_views_whatever_rows_are_missing(rng):
     tables = [factor @ np.ones((1, m)) + rng.normal(0, 0.1, (200, m)) for m in (4, 6)]
     kept = rng.integers(3, size=200)  # by the first view alone, by the second alone, by both
     views = [Geometry(Z, kept != s) for s, Z in enumerate(tables)]
-    fused = fused_graphs(views, np.ones(2) / 2, [], 0)[0]
+    fused = fused_graphs(views, np.ones(2) / 2, 0)[0]
     both, shared = views[0].present & views[1].present, []
     for _ in range(10):
         one, other = cloud(views, fused, rng)

@@ -359,7 +359,6 @@ class Geometry:
         views: list[Any],
         weights: Array,
         k: int,
-        neighbors: list[Array],
         seed: int,
         threads: Threads | None = None,
     ) -> tuple[Array, Array]:

@@ -67,7 +67,6 @@ class TorchGeometry(Geometry):
         views: list[Any],
         weights: Array,
         k: int,
-        neighbors: list[Array],
         seed: int,
         threads: Threads | None = None,
     ) -> tuple[Any, Any]:
