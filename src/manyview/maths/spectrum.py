@@ -184,7 +184,7 @@ BLOCK_ITERATION = 20_000
 #: This many vectors of more vertices than are solved densely are found by a block iteration, too.
 MANY_VECTORS = 100
 #: Residuals, times what their vectors count for, at which points of a diffusion map stay where they are.
-PLACING = 3e-3
+PLACING = 1e-2
 
 
 @runtime_checkable
