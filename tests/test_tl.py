@@ -94,8 +94,9 @@ def with_representations():
 def test_parts_of_modalities_and_of_the_mudata_are_views_by_their_names():
     data = with_representations()
     chosen = ["rna:obsm:X_pca", "protein", "protein:layers:counts", "obsm:X_scVI"]
+    counts = {"protein:layers:counts": "quantile"}  # chosen, so that they are not announced
     with pytest.warns(UserWarning, match="near-duplicates"):
-        model = mv.tl.cluster(data, 3, views=chosen)
+        model = mv.tl.cluster(data, 3, views=chosen, scale=counts)
     matrices = [VIEWS[0][:, ::-1] - 3, VIEWS[1], np.round(VIEWS[1] * 9), VIEWS[2]]
     arrays = dict(zip(chosen, matrices, strict=True))
     with pytest.warns(UserWarning, match="near-duplicates"):
@@ -393,6 +394,21 @@ def counted_cells(n=150, genes=80, seed=0):
     return md.MuData({"rna": rna, "protein": protein}), kind
 
 
+def test_raw_counts_are_announced_with_the_remedy_and_normalized_data_are_not():
+    data, truth = counted_cells()
+    with (
+        pytest.warns(UserWarning, match="'rna'.* hold counts"),
+        pytest.warns(UserWarning, match=r"'rna': raw counts.*normalize_total.*scale=\{'rna'"),
+    ):
+        mv.tl.cluster(data)
+    assert mv.metrics.scores(truth, data.obs["manyview"].astype(int))["ari"] > 0.9
+    mv.tl.cluster(data, scale={"rna": "sqrt"})  # chosen: nothing to tell
+    rna = data.mod["rna"]
+    total = np.asarray(rna.X.sum(axis=1))
+    rna.X = sp.csr_matrix(np.log1p(rna.X.multiply(1e3 / total).toarray()))
+    mv.tl.cluster(data)
+
+
 def test_a_notebook_of_scanpy_runs_as_it_is():
     sc = pytest.importorskip("scanpy", reason="scanpy is no dependency of the tests; install it")
     with warnings.catch_warnings():
@@ -419,6 +435,30 @@ def test_a_notebook_of_scanpy_runs_as_it_is():
     assert adata.uns["neighbors"]["connectivities_key"] == before  # its own graph is as it was
     mv.tl.cluster(adata, views=["obsm:X_pca"], key_added="of_pca")
     sc.tl.rank_genes_groups(adata, "of_pca", method="t-test")
+
+
+def test_a_notebook_goes_on_from_our_neighbors(tmp_path):
+    sc = pytest.importorskip("scanpy", reason="scanpy is no dependency of the tests; install it")
+    pytest.importorskip("igraph")
+    data, truth = counted_cells()
+    data.mod["rna"].write_h5ad(tmp_path / "cells.h5ad")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        adata = sc.read_h5ad(tmp_path / "cells.h5ad")
+        sc.pp.filter_cells(adata, min_genes=5)
+        sc.pp.filter_genes(adata, min_cells=3)
+        sc.pp.normalize_total(adata)
+        sc.pp.log1p(adata)
+        sc.pp.highly_variable_genes(adata, n_top_genes=60)
+        sc.pp.pca(adata, n_comps=20, random_state=0)
+        mv.tl.neighbors(adata, views=["obsm:X_pca"], key_added="neighbors")
+        sc.tl.umap(adata, random_state=0)  # the key that scanpy takes by default
+        sc.tl.leiden(adata, resolution=0.5, flavor="igraph", n_iterations=2, random_state=0)
+        sc.tl.rank_genes_groups(adata, "leiden", method="wilcoxon")
+    assert adata.obsm["X_umap"].shape == (150, 2)
+    kinds = truth[[int(name[1:]) for name in adata.obs_names]]
+    assert mv.metrics.scores(kinds, adata.obs["leiden"].astype(int))["ari"] > 0.9
+    assert len(sc.get.rank_genes_groups_df(adata, group="0")) == adata.n_vars
 
 
 def test_muon_draws_what_was_written():

@@ -65,7 +65,7 @@ from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.numpy.scaling import SCALINGS, RobustScaling, Scaling
+from manyview.engines.numpy.scaling import SCALINGS, Scaling
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
@@ -115,7 +115,7 @@ class RobustWMNMF(
     over U ≥ 0 with unit column sums, V ≥ 0, rows of V* on the simplex, and cluster centers c. The
     objective never rises. The largest entry of a row of V* is the label. Negative values and
     features of any unit are allowed: each feature is scaled by its 1st and 99th percentile, after a
-    logarithm in views with heavy tails; views with over 90% zeros are treated as counts.
+    logarithm in views with heavy tails; the more zeros a view has, the more it is treated as counts.
 
     A row of NaN (an id absent from a DataFrame), or of zeros where ``zero_rows`` says so, means
     that this view is missing for this sample. NaN inside a row means unobserved entries, which are
@@ -144,7 +144,8 @@ class RobustWMNMF(
         δ, how much the agreement of two random halves of a view's own features adds to the
         agreement with other views. It decides if views do not agree.
     scale : {"auto", "log", "quantile", "sqrt", "embedding"} or None, or a dict, default="auto"
-        "auto" decides for each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros;
+        "auto" decides for each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros, or
+        40% in whole numbers; "part sqrt" from 30% (10%) on;
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
         and heavy tails; "embedding" (rows of unit length, no column stretched) for principal components
         and views named ``X_…`` with negative values; otherwise "quantile" (percentiles). ``None`` takes the
@@ -231,7 +232,7 @@ class RobustWMNMF(
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
         Correlation of their distances between neighbors (0 where negative). Views that see the same
         clusters independently have about 0; views computed from the same data more.
-    scaling_ : dict of view → "log", "quantile", "sqrt", "embedding" or "none", how each was made comparable
+    scaling_ : dict of view → "log", "quantile", "sqrt", "part sqrt", "embedding" or "none"
     zero_rows_ : dict of view → "missing" or "observed", what a row of zeros is, also at `predict`
     log_reasons_ : dict of view → "counts" or "heavy tails", where "auto" took a logarithm
     graph_ : sparse array (N, N), the fused neighbor graph
@@ -898,7 +899,7 @@ class RobustWMNMF(
         return {
             str(name): scaling.because
             for name, scaling in pairs
-            if isinstance(scaling, RobustScaling) and scaling.because
+            if scaling is not None and scaling.because
         }
 
     def _all_rows(self, array: Array, empty: float = 0) -> Array:

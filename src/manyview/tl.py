@@ -17,6 +17,7 @@ from manyview._types import Array, Seed
 from manyview._warn import warn_user
 from manyview.datasets._dataset import import_pandas
 from manyview.engines.numpy.sources import is_streamed
+from manyview.maths.tails import are_counts, shape_rows
 from manyview.outcomes import enrichment
 from manyview.outcomes.columns import is_technical
 from manyview.robust import RobustWMNMF
@@ -127,10 +128,30 @@ def _fitted(
     _refuse_unknown_settings(settings, verb)
     model = RobustWMNMF(n_clusters, views=views, random_state=random_state, **settings)
     given = _of_used_features(data, collect(data, views), use_highly_variable)
+    _tell_raw_counts(given, model.scale)
     with warnings.catch_warnings():
         if settings.get("max_iter") == 1:  # the loop is not what is wanted
             warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(given, batch=batch_of(data, batch_key))
+
+
+def _tell_raw_counts(given: Collection, scale: Any) -> None:
+    """Announce modalities of whole numbers, whose cells differ in depth, unless their scale was chosen."""
+    chosen = {*scale} if isinstance(scale, dict) else set()
+    raw = [
+        str(name)
+        for name, item in zip(given.names, given.items, strict=True)
+        if name not in chosen
+        and (isinstance(item.matrix, np.ndarray) or sp.issparse(item.matrix))
+        and are_counts(shape_rows(item.matrix))
+    ]
+    if raw and (scale == "auto" or chosen):
+        warn_user(
+            f"{', '.join(map(repr, raw))}: raw counts. With at least 40% zeros they become square roots of "
+            "shares of the cell's total; with fewer, depth is not divided out and clusters may follow it. "
+            "Normalize first: sc.pp.normalize_total and sc.pp.log1p for genes, CLR or DSB for proteins; or "
+            f"choose yourself, scale={{{raw[0]!r}: 'sqrt'}}"
+        )
 
 
 def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> RobustWMNMF:

@@ -97,6 +97,59 @@ def test_none_as_a_word_is_none(rng):
     np.testing.assert_array_equal(one.consensus_, other.consensus_)
 
 
+def with_zeros(share, seed=0, n=300, m=40):
+    """Values in one unit of which this share is zero; more zeros are zeros of fewer zeros."""
+    rng = np.random.default_rng(seed)
+    X, place = rng.gamma(2, size=(n, m)), rng.permutation(n * m).reshape(n, m)
+    return np.where(place < share * n * m, 0, X)
+
+
+def test_zeros_lead_from_percentiles_to_square_roots_without_a_jump():
+    here = np.ones(300, bool)
+
+    def distances(share, X):
+        scaling = scale_of_robust(with_zeros(share), here, "x")
+        Z, sparse = scaling.apply(X), scaling.apply(sp.csr_array(X))
+        np.testing.assert_allclose(sparse.toarray(), Z, atol=1e-12)
+        return pdist(Z, "sqeuclidean")
+
+    for edge in (0.3, 0.5, 0.9):
+        X = with_zeros(edge)
+        before, after = distances(edge - 0.002, X), distances(edge + 0.002, X)
+        assert np.corrcoef(before, after)[0, 1] > 0.995
+    kinds = [scale_of_robust(with_zeros(z), here, "x").kind for z in (0.2, 0.6, 0.95)]
+    assert kinds == ["quantile", "part sqrt", "sqrt"]
+
+
+def test_features_of_unlike_units_keep_their_percentiles(rng):
+    X = np.column_stack([rng.random((200, 6)) < 0.2, rng.normal(60, 10, 200)]).astype(float)
+    scaling = scale_of_robust(X, np.ones(200, bool), "clinical")
+    assert (X == 0).mean() > 0.5 and scaling.kind == "quantile"
+
+
+def test_depth_is_divided_out_of_counts_with_many_zeros(rng):
+    kind = np.arange(300) % 3
+    rates = rng.gamma(0.5, size=(3, 200))[kind] * rng.lognormal(0, 1, size=(300, 1)) * 2
+    X = rng.poisson(rates).astype(float)
+    assert 0.4 < (X == 0).mean() < 0.7
+    model = RobustWMNMF(3, random_state=0).fit([sp.csr_array(X)])
+    assert model.scaling_ == {"view0": "sqrt"}
+    assert adjusted_rand_score(kind, model.labels_) > 0.95
+
+
+def test_views_scaled_in_part_are_filled_in_within_their_range(rng):
+    kind = np.arange(200) % 2
+    X = rng.gamma(2, size=(200, 30)) * (rng.random((200, 30)) < np.where(kind, 0.3, 0.6)[:, None])
+    Y = X + rng.normal(0, 0.01, X.shape)
+    X[:10] = np.nan
+    model = RobustWMNMF(2, random_state=0).fit({"x": X, "y": Y})
+    assert model.scaling_["x"] == "part sqrt"
+    filled = model.impute("x")
+    np.testing.assert_array_equal(filled[10:], X[10:])
+    assert (filled[:10] >= 0).all() and (filled[:10] <= np.nanmax(X)).all()
+    assert 0.3 < filled[:10].mean() / X[10:].mean() < 3
+
+
 def components(n=400, kinds=4, m=60, seed=0, signal=1.0):
     """Principal components of a modality with clusters, and of one of sparse counts without."""
     rng = np.random.default_rng(seed)

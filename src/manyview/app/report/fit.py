@@ -248,6 +248,7 @@ def _fusion(run: Run) -> dict[str, Any] | None:
 def _scalings(run: Run) -> list[str]:
     """In words, how each view was scaled; views that are alike together."""
     words = SCALINGS | {"none": "used unscaled", "": "used unscaled"}
+    words["part sqrt"] = "partly square-rooted, partly scaled by quantiles"
     by: dict[str, list[str]] = {}
     for row in run.tables["view_weights"]:
         if "scaling" in row:

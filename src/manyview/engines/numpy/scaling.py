@@ -23,6 +23,7 @@ from manyview.maths.relations import (
 )
 from manyview.maths.tails import (
     SHAPE,
+    are_counts,
     bends,
     bent,
     known_quantiles,
@@ -36,8 +37,11 @@ from .relations import Dissimilarity, GraphView, KernelView, Relation
 from .repeats import fewest_copies
 from .sources import is_streamed, looking_rows, over
 
-#: A view with more zeros than this is counts or text: square roots, unit rows.
-ZEROS = 0.9
+#: From the first share of zeros to the second a view changes from percentiles to square roots in unit rows.
+#: Counts of more than a few kinds change earlier: percentiles do not divide out how much a row has in all.
+ZEROS, COUNT_ZEROS = (0.3, 0.9), (0.1, 0.4)
+#: Features in one unit have ranges of at most this many times the median one; others keep percentiles.
+ONE_UNIT = 10.0
 #: Entries looked at together when percentiles are found.
 PERCENTILES = 2**22
 
@@ -49,6 +53,8 @@ class Scaling:
     kind: str
     #: Whether rows of z have unit length; halves of their features then get it again.
     unit_rows: bool = False
+    #: Why a logarithm was taken though nobody asked for it: counts, or heavy tails.
+    because: str = ""
 
     def apply(self, X: Matrix) -> Matrix:
         """z; NaN stays NaN."""
@@ -160,6 +166,66 @@ class RobustScaling(Scaling):
             varies = new.gain > 0
             low[measured[varies]], gain[measured[varies]] = new.low[varies], new.gain[varies]
         return replace(self, low=low, gain=gain)
+
+
+@storable
+@dataclass(frozen=True)
+class PartRootScaling(Scaling):
+    """q^(1−λ) r^λ of percentiles q and square roots r: λ grows with the share of zeros.
+
+    Features of few zeros have units of their own; where most entries are zeros, values are mostly counts in
+    one unit, of which each row has another total.
+    """
+
+    quantile: RobustScaling
+    #: λ, and the mean length of rows of square roots.
+    share: float
+    size: float
+
+    kind = "part sqrt"
+
+    @property
+    def because(self) -> str:  # type: ignore[override]
+        return self.quantile.because
+
+    def apply(self, X: Matrix) -> Matrix:
+        q, r = self.quantile.apply(X), RootScaling().apply(X)
+        if sp.issparse(q):  # an entry at the low end of its feature is a zero of q alone
+            return (q.power(1 - self.share)).multiply(r.power(self.share)).tocsr()
+        return q ** (1 - self.share) * abs(r) ** self.share
+
+    def undo(self, Z: Array) -> Array:
+        """By bisection, in rows of the usual size."""
+        low, high = (
+            np.zeros_like(Z),
+            np.broadcast_to(self.quantile.undo(np.ones(Z.shape[1])), Z.shape),
+        )
+        wanted = Z * self.size**self.share
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            reached = self.quantile.apply(middle) ** (1 - self.share) * middle ** (self.share / 2)
+            low, high = (
+                np.where(reached < wanted, middle, low),
+                np.where(reached < wanted, high, middle),
+            )
+        return high
+
+    def refit(self, X: Matrix, present: Array, name: str) -> PartRootScaling:
+        return replace(self, quantile=self.quantile.refit(X, present, name))
+
+
+#: Halvings of the range of a feature when `PartRootScaling` is undone.
+BISECTIONS = 40
+
+
+def root_share(rows: Matrix) -> tuple[float, bool]:
+    """λ of `PartRootScaling`; 1 for square roots in unit rows. And whether these are counts."""
+    zeros, values = share_of_zeros(rows), rows.data if sp.issparse(rows) else rows
+    if bool((values < 0).any()) or not bool(((values > 0) & (values != 1)).any()):
+        return float(zeros > ZEROS[1]), False  # signed, or yes and no
+    counts = are_counts(shape_rows(rows))
+    first, last = COUNT_ZEROS if counts else ZEROS
+    return float(np.clip((zeros - first) / (last - first), 0, 1)), counts
 
 
 def telling_rows(X: Matrix, present: Array) -> Matrix:
@@ -402,8 +468,8 @@ def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Sca
         whole = X.take(here[sampled(len(here), X.shape[1], getattr(X, "sample", None))])
         some = np.ones(whole.shape[0], dtype=bool)
     rows = telling_rows(whole, some)
-    mostly_zero = kind == "auto" and rows.shape[0] > 0 and share_of_zeros(rows) > ZEROS
-    if kind == "sqrt" or mostly_zero or rows.shape[0] == 0:
+    share, counts = root_share(rows) if kind == "auto" and rows.shape[0] > 0 else (0.0, False)
+    if kind == "sqrt" or share == 1 or rows.shape[0] == 0:
         return RootScaling()
     found = RobustScaling.fit(rows, name, kind)
     flat = np.flatnonzero(found.gain == 0)
@@ -413,6 +479,11 @@ def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Sca
         spread = high - low
         found.low[flat] = low
         found.gain[flat] = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0)
+    spreads = 1 / found.gain[found.gain > 0]
+    if share > 0 and len(spreads) and (counts or spreads.max() <= ONE_UNIT * np.median(spreads)):
+        known = shape_rows(rows)
+        size = np.sqrt(np.nansum(known, axis=1)).mean()
+        return PartRootScaling(found, share, float(size))
     return found
 
 

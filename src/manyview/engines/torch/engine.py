@@ -80,7 +80,7 @@ class TorchEngine(Engine):
                     f"much to compute with on {device}; use engine='numpy', which keeps it sparse"
                 )
             # Percentiles would move the zeros of a sparse view that has entries below them.
-            if sp.issparse(X) and X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS:
+            if sp.issparse(X) and X.nnz and X.data.min() < 0 and share_of_zeros(X) <= ZEROS[1]:
                 raise ValueError(
                     f"view {name!r} is sparse and has negative entries (the smallest is {X.data.min():g}): "
                     "scaling would fill its zeros; pass it as a dense array"
