@@ -597,7 +597,9 @@ def split_half(views: list[Geometry], k: int, seed: int) -> Array:
         for one, graph in zip(halves, across[::-1], strict=True):
             close = graphs.mean_distance(one, graph)
             if close is not None:
-                contrasts.append(max(0.0, 1 - close / _typical(one, seed)))
+                i, j = ag.random_pairs(one.n_samples, seed)
+                typical = _mean_distance(one, i, j, _known_distances(one, i, j))
+                contrasts.append(max(0.0, 1 - close / typical))
         h[s] = np.sqrt(contrasts[0] * contrasts[1]) if len(contrasts) == 2 else 0
     return h
 
@@ -617,13 +619,8 @@ def _some_rows(n: int, count: int, seed: int) -> Array:
     return np.sort(np.random.default_rng(seed).permutation(n)[:count])
 
 
-def _typical(view: Geometry, seed: int) -> float:
-    """Mean distance of random pairs: 1 in wide views, less in narrow ones."""
-    i, j = ag.random_pairs(view.n_samples, seed)
-    return _mean_distance(view, i, j, _known_distances(view, i, j))
-
-
 def _mean_distance(view: Geometry, i: Array, j: Array, d: Array) -> float:
+    """Of random pairs: 1 in wide views, less in narrow ones."""
     weight = ~np.isnan(d) * (1.0 if view.mass is None else view.mass[i] * view.mass[j])
     mean = float((weight * np.nan_to_num(d)).sum() / max(weight.sum(), 1e-300))
     return mean if mean > 0 else 1.0

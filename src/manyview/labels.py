@@ -262,27 +262,22 @@ def _best_start(
         rows = np.random.default_rng(seed).choice(len(X), most, replace=False)
     weight = None if mass is None else mass[rows]
     search = KMeans(n_clusters, n_init=n_init, random_state=seed)
-    labels = _tried(search, _along_leading(X[rows]), weight) if hard else None
-    if labels is None or len(np.unique(labels)) < n_clusters:
-        return search.fit(X[rows], None, weight).cluster_centers_
+    some, labels = X[rows], np.zeros(0)
+    if hard:
+        # In single precision along the directions that hold nearly all of the variance.
+        centered = some - some.mean(axis=0)
+        variance, directions = np.linalg.eigh(centered.T @ centered)
+        kept = np.cumsum(variance) > (1 - KEPT_VARIANCE) * variance.sum()
+        along = (centered @ directions[:, kept]).astype(np.float32)
+        quick = clone(search)
+        if SharedSeeding.fits(len(along)):
+            quick.set_params(init=SharedSeeding(along, weight))
+        labels = quick.fit(along, None, weight).labels_
+    if len(np.unique(labels)) < n_clusters:
+        return search.fit(some, None, weight).cluster_centers_
     share = np.ones(len(rows)) if weight is None else weight
     members = sp.csr_array((share, (labels, np.arange(len(rows)))))
-    return np.asarray(members @ X[rows]) / np.ravel(members.sum(axis=1))[:, None]
-
-
-def _tried(search: KMeans, X: Array, weight: Array | None) -> Array:
-    """Labels of the best of several starts."""
-    if SharedSeeding.fits(len(X)):
-        search = clone(search).set_params(init=SharedSeeding(X, weight))
-    return search.fit(X, None, weight).labels_
-
-
-def _along_leading(X: Array) -> Array:
-    """Rows in single precision along the directions that hold nearly all of their variance."""
-    centered = X - X.mean(axis=0)
-    variance, directions = np.linalg.eigh(centered.T @ centered)
-    kept = np.cumsum(variance) > (1 - KEPT_VARIANCE) * variance.sum()
-    return (centered @ directions[:, kept]).astype(np.float32)
+    return np.asarray(members @ some) / np.ravel(members.sum(axis=1))[:, None]
 
 
 # --- few distinct samples -----------------------------------------------------------------------

@@ -73,18 +73,14 @@ class Refits:
     def part(self, rows: Array, rng: np.random.Generator) -> Array:
         """Labels of some of the samples that have one, by their places in what was given."""
         with threadpool_limits(1):
-            rows = self._fitted_rows(rows)
+            here = self.model._rows
+            rows = rows if here is None else (np.cumsum(here) - 1)[rows]  # among those of the fit
             # One vertex for each distinct sample; copies share its label.
             of = rows if self.repeats is None else self.repeats.of[rows]
             nodes, of, count = np.unique(of, return_inverse=True, return_counts=True)
             found = self._some(nodes)
             labels, K, P = self._start(found, count, rng)
             return self._settled(found.alpha, rows, P[of], labels[of], K)
-
-    def _fitted_rows(self, rows: Array) -> Array:
-        """Places in what was given → places among the rows of the fit."""
-        here = self.model._rows
-        return rows if here is None else (np.cumsum(here) - 1)[rows]
 
     @cached_property
     def _wide(self) -> tuple[list[Lists], Lists]:
@@ -167,10 +163,14 @@ class Refits:
         named = (model.scale, model.zero_rows, model.view_weights)
         if model._columns is not None or any(not isinstance(x, str | None) for x in named):
             return None
-        if model.needs_batch:  # all views tell together how batches differ
+        if (
+            model.needs_batch or model._rows is not None
+        ):  # all views tell together how batches differ
             return None
-        if model._rows is not None or not self._as_distinct(rest, n_clusters):
-            return None
+        _, repeats = distinct([self.spaces[t] for t in rest])
+        n = self.spaces[0].n_samples if repeats is None else len(repeats.first)
+        if n <= n_clusters or _first(repeats, n) != _first(self.repeats, n):
+            return None  # these views tell other samples apart, or too few
         with threadpool_limits(1):
             rng = generator(model.random_state)
             found = self._agreed(rest, int(rng.integers(2**31)))
@@ -183,12 +183,6 @@ class Refits:
             w = np.where(np.column_stack(present), found.w[of], 0)
             rows = np.arange(len(of))
             return largest_first(self._settled(found.alpha, rows, P[of], labels[of], K, rest, w))
-
-    def _as_distinct(self, rest: list[int], n_clusters: int) -> bool:
-        """Whether these views tell the same samples apart, and enough of them."""
-        _, repeats = distinct([self.spaces[t] for t in rest])
-        n = self.spaces[0].n_samples if repeats is None else len(repeats.first)
-        return n > n_clusters and _first(repeats, n) == _first(self.repeats, n)
 
     @cached_property
     def contrasts(self) -> Array:

@@ -292,7 +292,7 @@ def own_levels(r: Array, g: Array) -> tuple[float, float]:
     (rank correlation): 0 where it says nothing.
     """
     low, middle, high = np.quantile(r, [0.25, 0.5, 0.75])
-    telling = max(0.0, _rank_correlation(r, g)) if high > low else 0.0
+    telling = max(0.0, correlation(rankdata(r), rankdata(g)) or 0.0) if high > low else 0.0
     return middle, 2 * telling / (high - low) if telling else 0.0
 
 
@@ -302,10 +302,6 @@ def blamed(support: Array, own: Array, of_own: Array) -> Array:
     share = 1 / (1 + np.exp((first - second).clip(-50, 50)))
     w: Array = 1 - 2 * (1 - support) * np.column_stack([share, 1 - share])
     return w.clip(0, 1)
-
-
-def _rank_correlation(x: Array, y: Array) -> float:
-    return correlation(rankdata(x), rankdata(y)) or 0.0
 
 
 def _quantile(values: Array, q: float, mass: Array | None) -> float:

@@ -116,7 +116,7 @@ def _iterated(
 
 def _first_block(S: Any, rng: np.random.Generator, near: Array | None, n_vectors: int) -> Array:
     """Random vectors, more than are wanted, and those nearby where there are any."""
-    n, size = S.shape[0], block_size(n_vectors)
+    n, size = S.shape[0], n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
     near = None if near is None else near[:, :size]
     missing = size if near is None else size - near.shape[1]
     if sp.issparse(S):
@@ -127,11 +127,6 @@ def _first_block(S: Any, rng: np.random.Generator, near: Array | None, n_vectors
         return random
     dtype = random.dtype if is_tensor(random) else near.dtype
     return namespace(near).hstack([converted(part, dtype) for part in (near, random / n**0.5)])
-
-
-def block_size(n_vectors: int) -> int:
-    """Vectors of a block, more than are wanted."""
-    return n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
 
 
 def _plain_step(S: Any, now: Array, before: Array, p: float, q: float, r: float) -> Array:
