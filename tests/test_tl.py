@@ -451,9 +451,10 @@ def test_a_notebook_goes_on_from_our_neighbors(tmp_path):
         sc.pp.log1p(adata)
         sc.pp.highly_variable_genes(adata, n_top_genes=60)
         sc.pp.pca(adata, n_comps=20, random_state=0)
-        mv.tl.neighbors(adata, views=["obsm:X_pca"], key_added="neighbors")
-        sc.tl.umap(adata, random_state=0)  # the key that scanpy takes by default
-        sc.tl.leiden(adata, resolution=0.5, flavor="igraph", n_iterations=2, random_state=0)
+        mv.tl.neighbors(adata, views=["obsm:X_pca"])
+        ours = {"neighbors_key": "manyview", "random_state": 0}
+        sc.tl.umap(adata, **ours)
+        sc.tl.leiden(adata, resolution=0.5, flavor="igraph", n_iterations=2, **ours)
         sc.tl.rank_genes_groups(adata, "leiden", method="wilcoxon")
     assert adata.obsm["X_umap"].shape == (150, 2)
     kinds = truth[[int(name[1:]) for name in adata.obs_names]]
