@@ -170,7 +170,7 @@ class FileOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ClinicalOptions:
-    """What is known of the samples beside the views."""
+    """Clinical data and known classes of the samples."""
 
     clinical: str | None = option(
         "Clinical table; its columns are tested by cluster.", None, "FILE"

@@ -67,7 +67,7 @@ class DaskEngine(Engine):
 
 
 #: An iteration has a task for every pair of blocks. This many blocks are enough for a view of less than
-#: `LARGE` bytes, and so many for one of more: by its size alone, so that sums over blocks have the
+#: `LARGE` bytes, and this many for one of more: by its size alone, so that sums over blocks have the
 #: same bits for any number of workers.
 FEW, MANY, LARGE = 16, 64, 2**32
 

@@ -596,7 +596,7 @@ def _insert(x, who, values, near):
 
 @fast
 def listed_by(near, most):
-    """For every row those that list it, so many at most, first those that list it in front; else −1."""
+    """For every row those that list it, a limited number, first those that list it in front; else −1."""
     n, k = near.shape
     found, count = np.full((n, most), -1, dtype=np.int32), np.zeros(n, dtype=np.int32)
     for place in range(k):

@@ -271,8 +271,8 @@ SUMMED = 2**16
 NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.92
 #: Most multiplications of a sparse row, and of another one.
 MOST_SPARSE, MOST_WORK = 2**25, 2**21
-#: Rows look at the neighbors of their neighbors, at so many of each, and again if lists then hold this
-#: share of a sample's neighbors more than before: another time adds about a tenth of that.
+#: Rows are compared with the neighbors of their neighbors, this many of each, and again if lists then hold
+#: this share of a sample's neighbors more than before: another time adds about a tenth of that.
 DEPTH, BETTER = 8, 0.1
 
 
@@ -398,7 +398,7 @@ class Cells(NamedTuple):
     def of(cls, sides: Sides, seed: int) -> Cells:
         """Cells around the means of a sample of the rows (some rounds of k-means)."""
         n, u = len(sides.right), sides.sparse
-        # Of many rows larger ones: the products with all cells are few beside those with rows.
+        # Of many rows larger ones: the products with all cells are few compared with those with rows.
         count = max(1, n // (max(CELL, round(n**0.5 / 2)) if u is None else SPARSE_CELL))
         if u is not None:  # a cell knows for every feature who has it: no more room than that of u
             count = max(1, min(count, u.nnz // u.shape[1]))
@@ -478,7 +478,7 @@ def _means(rows: Matrix, group: Array, count: int, otherwise: Array | None = Non
 
 
 def evenly(n: int, count: int) -> Array:
-    """So many of n rows, all of them if they are fewer."""
+    """A number of the n rows, all of them if they are fewer."""
     return np.unique(np.linspace(0, n - 1, min(n, count)).astype(int))
 
 

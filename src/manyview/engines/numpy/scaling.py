@@ -53,7 +53,7 @@ class Scaling:
     kind: str
     #: Whether rows of z have unit length; halves of their features then get it again.
     unit_rows: bool = False
-    #: Why a logarithm was taken though nobody asked for it: counts, or heavy tails.
+    #: Why "auto" log-transformed a view: counts, or heavy tails.
     because: str = ""
 
     def apply(self, X: Matrix) -> Matrix:
