@@ -127,7 +127,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     view's nearest-neighbor graph. Clusters are read from V*.
 
     The defaults are the recipe that reproduces the paper's table, not Algorithm 1 as printed. They make
-    four choices that the paper does not state: w starts at 1/n_views, V* starts without Q, columns of U
+    four choices that are not in the paper: w starts at 1/n_views, V* starts without Q, columns of U
     are rescaled, and the loop stops after two rounds of 30 iterations. `WMNMF.as_printed` is the
     algorithm as printed.
 

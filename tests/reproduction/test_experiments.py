@@ -139,7 +139,7 @@ def test_equal_cells_of_several_experiments_are_one():
     table_ = {cell.key for cell in EXPERIMENTS["digits"].cells(options)}
     assert len(table_ & {cell.key for cell in sweeps_}) == 10
     printed = {cell.key for cell in EXPERIMENTS["printed"].cells(options)}
-    assert len(printed) == 6 * 10 and len(table_ & printed) == 10  # the recipe
+    assert len(printed) == 7 * 10 and len(table_ & printed) == 10  # the recipe
     tuned = {cell.key for cell in EXPERIMENTS["mlrssc"].cells(options)}
     assert len(tuned) == 2 * 4 and len(table_ & tuned) == 2  # the defaults of the kernel variants
     assert {s for _, s in Options(3).seeds()} < {s for _, s in Options(20).seeds()}
@@ -150,6 +150,8 @@ def test_equal_cells_of_several_experiments_are_one():
 def test_the_printed_variants_differ_from_the_recipe_in_what_they_say():
     variants = experiments._printed()
     assert variants["recipe"] == {} and all(len(variants[v]) == 1 for v in list(variants)[1:4])
+    alone = list(variants.values())[1:5]
+    assert dict(item for choice in alone for item in choice.items()) == variants["printed"]
     printed = mv.WMNMF(3, **variants["printed"]).get_params()
     assert printed == mv.WMNMF.as_printed(3).get_params()
 

@@ -48,6 +48,8 @@ def _printed() -> dict[str, dict[str, Any]]:
     alone = ("rescale", "init_sample_weights", "init_consensus")
     found: dict[str, dict[str, Any]] = {"recipe": {}}
     found |= {name: {name: whole[name]} for name in alone}
+    # The tolerance is meant for views whose entries sum to 1.
+    found["tol"] = {name: value for name, value in whole.items() if name not in alone}
     return found | {"printed": whole, "printed, V* without Q": whole | {"init_consensus": "mean"}}
 
 
