@@ -47,16 +47,18 @@ def test_J_never_rises(seed, p, delta, missing):
 
 
 def test_the_weights_minimize_J():
-    """No weights near the closed forms, for the same memberships and deviances, are better."""
-    rng = np.random.default_rng(0)
-    A, p = rng.random(4) + 0.1, 3.0
-    alpha = A ** (-1 / (p - 1)) / (A ** (-1 / (p - 1))).sum()
-    w = (1 / A) / (1 / A).sum()
-    for _ in range(100):
-        other = np.abs(alpha + 0.1 * rng.normal(size=4))
-        assert (alpha**p @ A) <= ((other / other.sum()) ** p @ A)
-        other = np.abs(w + 0.1 * rng.normal(size=4))
-        assert (w**2 @ A) <= ((other / other.sum()) ** 2 @ A)
+    """No other weights are better than those of a fit, for the same memberships and deviances."""
+    given, r, _ = made(3)
+    views, p, rng = [View(X) for X in given], 3.0, np.random.default_rng(0)
+    own = 1 + np.column_stack([(r * v.deviance(r)).sum(axis=1) / v.single for v in views])
+    fit = Fit(views, r, p=p, delta=1.0, max_iter=1)
+    for size in (0.001, 0.01, 0.1):
+        for _ in range(30):
+            other = np.abs(fit.alpha + size * rng.normal(size=fit.alpha.shape))
+            assert fit.alpha**p @ own.sum(axis=0) < (other / other.sum()) ** p @ own.sum(axis=0)
+            w = np.abs(fit.w + size * rng.normal(size=fit.w.shape))
+            w /= w.sum(axis=1, keepdims=True)
+            assert ((fit.w**2 * own).sum(axis=1) <= (w**2 * own).sum(axis=1) * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0])
