@@ -233,7 +233,10 @@ def weights(args, kinds):
 def troubles(table):
     """Why there is no result: a line for each method and reason, as a list of at most one text."""
     lost = table[table["status"] != "ok"].drop_duplicates(["dataset", "method"])
-    why = lost.groupby(["method", "reason"], sort=False)["dataset"].agg(", ".join)
+    every = table["dataset"].nunique()
+    why = lost.groupby(["method", "reason"], sort=False)["dataset"].agg(
+        lambda names: "all" if len(names) == every else ", ".join(names)
+    )
     text = "\n".join(f"- {method}: {reason} ({sets})" for (method, reason), sets in why.items())
     return [text] * bool(text)
 
