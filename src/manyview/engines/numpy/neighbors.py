@@ -268,7 +268,7 @@ CELL, SPARSE_CELL, PER_CELL, ROUNDS = 150, 1000, 40, 5
 SUMMED = 2**16
 #: Share of a sample's neighbors that lists of candidates should hold, and the cells looked into: of sparse
 #: rows nearly all, of others most, the rest being found among the neighbors of neighbors.
-NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.92
+NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.95
 #: Most multiplications of a sparse row, and of another one.
 MOST_SPARSE, MOST_WORK = 2**25, 2**21
 #: Rows are compared with the neighbors of their neighbors, this many of each, and again if lists then hold
