@@ -302,12 +302,12 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
     scalings = fit_scalings(part, present, "auto")
     spaces, _ = distinct(measure(part, present, scalings, working_dtype(part, None)))
     found = evidence_of(spaces, settings, 0)
-    matrix, repeated = np.zeros((2, len(views), len(views)))
+    matrix, redundancy = np.zeros((2, len(views), len(views)))
     all_halves = np.zeros(len(views))
     matrix[np.ix_(kept, kept)] = agreement_matrix(found.rows, found.split_half, spaces[0].mass)
-    repeated[np.ix_(kept, kept)] = found.redundancy
+    redundancy[np.ix_(kept, kept)] = found.redundancy
     all_halves[kept] = found.split_half
-    return matrix, all_halves, repeated
+    return matrix, all_halves, redundancy
 
 
 # --- compare, weigh, fuse, embed ----------------------------------------------------------------
@@ -378,6 +378,7 @@ class Evidence:
     #: Standard deviations of the distances, and their means over random pairs.
     spread: Array
     typical: Array
+    #: ρ: correlations of the distances of two views between neighbors.
     redundancy: Array
     #: How near the neighbors of every row are within each view.
     own: Array | None = None
@@ -701,22 +702,24 @@ def compare_distances(
 ) -> tuple[Array, Array, Array]:
     """Spread and mean of the distances of each view, and how much those of two views repeat each other.
 
-    The mean is that of random pairs; spread and redundancy are of pairs of neighbors and random pairs.
+    The mean is of random pairs, the spread of as many neighbors as random pairs. Redundancy is of
+    neighbors only: over random pairs, views correlate because they tell the same clusters apart.
     """
     n, n_views = views[0].n_samples, len(views)
     rows = np.unique(np.linspace(0, n - 1, PAIR_ROWS).astype(int))
-    near = [(np.repeat(rows, lists.shape[1]), lists[rows].ravel()) for lists in neighbors]
-    pairs = [ag.random_pairs(n, seed), *near]
-    d = [[_known_distances(view, *ends) for ends in pairs] for view in views]
-    spread = np.array([ag.pooled_spread(d[s][0], d[s][1 + s]) for s in range(n_views)])
-    typical = np.array([_mean_distance(views[s], *pairs[0], d[s][0]) for s in range(n_views)])
+    random = ag.random_pairs(n, seed)
+    ends = [(np.repeat(rows, lists.shape[1]), lists[rows].ravel()) for lists in neighbors]
+    far = [_known_distances(view, *random) for view in views]
+    # near[v][s]: distances in v between neighbors in s
+    near = [[_known_distances(view, *pairs) for pairs in ends] for view in views]
+    spread = np.array([ag.pooled_spread(far[s], near[s][s]) for s in range(n_views)])
+    typical = np.array([_mean_distance(views[s], *random, far[s]) for s in range(n_views)])
     redundancy = np.eye(n_views)
     for s in range(n_views):
         for t in range(s):
-            both = [np.concatenate([d[v][1 + s], d[v][1 + t]]) for v in (s, t)]
-            found = ag.correlation(*both)
-            if found is None:  # no near pair differs from another: only far ones can tell
-                found = ag.correlation(d[s][0], d[t][0])
+            found = ag.correlation(*(np.concatenate([near[v][s], near[v][t]]) for v in (s, t)))
+            if found is None:  # all near pairs are alike in both views: only far ones can tell
+                found = ag.correlation(far[s], far[t])
             redundancy[s, t] = redundancy[t, s] = max(0.0, found or 0.0)
     return spread, typical, redundancy
 

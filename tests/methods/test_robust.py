@@ -288,6 +288,19 @@ def test_near_duplicates_vote_as_one(digits, fitted):
     assert model.view_weights_[[0, 4]].sum() == pytest.approx(fitted.view_weights_[0], abs=0.02)
 
 
+def test_views_of_the_same_clusters_with_independent_noise_do_not_repeat_each_other():
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 4
+    views = [rng.normal(scale=2, size=(4, 20))[y] + rng.normal(size=(200, 20)) for _ in range(2)]
+    kinds = np.eye(4)[y]
+    model = RobustWMNMF(4, scale=None, zero_rows="observed", random_state=0)
+    with pytest.warns(UserWarning, match="near-duplicates"):
+        redundancy = model.fit([*np.exp(views), kinds, 2 * kinds]).redundancy_
+    expected = np.eye(4)
+    expected[2:, 2:] = 1  # both only name the kind
+    np.testing.assert_allclose(redundancy, expected, atol=0.1)
+
+
 def test_noise_given_twice_does_not_win_by_agreeing_with_itself(digits, fitted):
     noise = np.random.default_rng(0).permuted(digits.views["pix"], axis=0)
     with pytest.warns(UserWarning, match="near-duplicates"):

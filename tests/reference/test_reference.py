@@ -33,9 +33,10 @@ def made(n_views, seed, n=120, K=3):
     return views
 
 
-def close(found, expected, share=1e-7):
+def close(found, expected, share=1e-7, name=""):
     found, expected = np.asarray(found), np.asarray(expected)
-    np.testing.assert_allclose(found, expected, rtol=share, atol=share * np.abs(expected).max())
+    atol = share * np.abs(expected).max()
+    np.testing.assert_allclose(found, expected, rtol=share, atol=atol, err_msg=name)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -44,13 +45,17 @@ def test_robust_computes_what_the_reference_computes(n_views, seed):
     views = made(n_views, seed, n=120 if seed else 45)
     model = mv.RobustWMNMF(3, scale=None, random_state=seed).fit(views)
     expected = robust.fit(views, 3, seed)
-    close(model.redundancy_, expected["rho"])
-    close(model.split_half_, expected["h"])
-    close(model.cluster_structure_, expected["structure"])
-    close(model.cluster_structure_error_, expected["structure_error"])
-    close(model.view_weights_, expected["alpha"])
-    close(model.sample_weights_, expected["w"])
-    close(model.sample_agreement_, expected["g"])
+    # In the order of the computation: the first attribute that differs names the stage.
+    for name, key in {
+        "redundancy_": "rho",
+        "split_half_": "h",
+        "cluster_structure_": "structure",
+        "cluster_structure_error_": "structure_error",
+        "view_weights_": "alpha",
+        "sample_weights_": "w",
+        "sample_agreement_": "g",
+    }.items():
+        close(getattr(model, name), expected[key], name=name)
     close(model.graph_.toarray(), expected["S"])
     # The vectors of equal eigenvalues may be turned: P counts by its products only.
     close(model.embedding_ @ model.embedding_.T, expected["P"] @ expected["P"].T, 1e-6)

@@ -152,13 +152,15 @@ def pooled_spread(random: Array, near: Array) -> float:
 
 
 def correlation(x: Array, y: Array) -> float | None:
-    """Correlation over pairs known in both; None where one of them is constant."""
+    """Correlation over pairs known in both: 0 where one of them is constant, None where both are."""
     known = ~(np.isnan(x) | np.isnan(y))
     if known.sum() < 3:
         return None
     x, y = x[known] - x[known].mean(), y[known] - y[known].mean()
-    scale = np.sqrt((x @ x) * (y @ y))
-    return float(x @ y / scale) if scale > 1e-12 * known.sum() else None
+    constant = [z @ z <= 1e-12 * known.sum() for z in (x, y)]
+    if any(constant):
+        return None if all(constant) else 0.0
+    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
 
 
 # --- view weights ------------------------------------------------------------------------------
