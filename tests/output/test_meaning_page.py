@@ -13,7 +13,8 @@ from sklearn.metrics import adjusted_rand_score
 import manyview as mv
 from browser import visit
 from manyview.app.options import cluster_names
-from manyview.app.run import write_run
+from manyview.app.report.fit import fit_page
+from manyview.app.run import evidence, write_run
 from manyview.app.run.evidence import OtherViews, feature_tests
 from manyview.app.run.features import heatmap, leading_features
 from manyview.app.run.folder import add_meaning, name_clusters, page_of_tables
@@ -231,8 +232,8 @@ def test_leading_features_are_tested_with_and_without_their_view(run):
     _, model, data = run
     views = as_views(data.frames(), allow_missing=True)
     others = OtherViews(model, views, 4)
-    found, without, why = feature_tests(model, views, model.labels_, others)
-    assert why == "" and [view.view for view in without.views] == list(data.views)
+    found, without, why, tested = feature_tests(model, views, model.labels_, others)
+    assert why == "" and tested == 80 and [view.view for view in without.views] == list(data.views)
     assert found["q_without_view"].dropna().between(0, 1).all()
     ids = np.array(data.sample_names)
     named, _ = leading_features(views, model.labels_, found.to_dict("records"))
@@ -244,6 +245,35 @@ def test_leading_features_are_tested_with_and_without_their_view(run):
     alone = as_views([data.views["expression"]])
     one = np.zeros(80, dtype=int)
     assert feature_tests(model, alone, one, None)[2] == "there is one cluster only"
+
+
+def test_large_data_are_tested_in_a_part_that_has_every_cluster(monkeypatch):
+    """Among 2,000 samples, 5 make up a cluster: a plain draw of 500 misses it in 1 of 4."""
+    labels = np.repeat([0, 1, 2], [1500, 495, 5])
+    X = np.random.default_rng(0).normal(size=(2000, 6)) + 4 * (labels[:, None] == [0, 1, 2] * 2)
+    views = as_views({"rna": X - X.min()})
+    whole, _, why, everyone = feature_tests(None, views, labels, None)
+    assert (why, everyone) == ("there is one view only", 2000)
+    monkeypatch.setattr(evidence, "TESTED", 600 * 6)
+    part, without, why, tested = feature_tests(None, views, labels, None)
+    assert 600 <= tested < 700 and without is None and "12,000 numbers" in why
+    for table in (whole, part):  # the features that make each cluster
+        first = table.groupby("cluster")["feature"].agg(lambda names: set(names[:2]))
+        assert [first[k] for k in range(3)] == [{f"rna_{k}", f"rna_{k + 3}"} for k in range(3)]
+    monkeypatch.setattr(evidence, "FEWEST_MEMBERS", 0)
+    assert feature_tests(None, views, labels, None)[3] == 600
+
+
+def test_the_page_says_that_features_were_tested_in_a_part(run, tmp_path):
+    again = tmp_path / "run"
+    shutil.copytree(run[0], again)
+    about = json.loads((again / "run.json").read_text("utf-8"))
+    assert about["n_tested"] == 80 and not about["batches_aligned"]
+    about |= {"n_tested": 60, "batches_aligned": True, "settings": {"batch": ["plate <1>"]}}
+    (again / "run.json").write_text(json.dumps(about), "utf-8")
+    text = fit_page(again)
+    assert text.count("(in 60 samples drawn at random") == 2
+    assert "Batches (“plate &lt;1&gt;”) were aligned" in text and "as in Harmony" in text
 
 
 def test_what_cannot_be_compared_after_the_fit_is_a_sentence():

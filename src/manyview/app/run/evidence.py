@@ -47,6 +47,8 @@ PART_RUNS = 5
 LISTED = 50
 #: Entries of all views that are tested, of large data in a part of the samples: some seconds.
 TESTED = 80_000_000
+#: Members of each cluster that are in that part, if it has so many.
+FEWEST_MEMBERS = 50
 #: Views up to which the model is fitted again without each.
 MOST_VIEWS = 12
 BASELINE = "z-scored features side by side, spectral clustering of their 10 nearest neighbors"
@@ -82,6 +84,7 @@ class Findings:
     leading: Any
     without_views: Markers | None
     not_left_out: str
+    n_tested: int
     agreement: Array
     redundancy: Array
     #: The same method on fewer views, and the labels it found there.
@@ -393,14 +396,17 @@ class OtherViews:
 
 def feature_tests(
     model: Estimator, views: Views, labels: Array, others: OtherViews | None
-) -> tuple[Any, Markers | None, str]:
-    """Leading features with tests; the views on clusters found without each; why not, if so."""
-    if len(np.unique(labels[labels >= 0])) < 2:
-        return None, None, "there is one cluster only"
+) -> tuple[Any, Markers | None, str, int]:
+    """Leading features with tests; the views on clusters found without each; why not; samples tested."""
+    clusters = np.unique(labels[labels >= 0])
+    if len(clusters) < 2:
+        return None, None, "there is one cluster only", len(labels)
     entries, large = len(labels) * sum(views.n_features), ""
     if entries > TESTED:
-        large = f"the views hold {entries} numbers, more than are tested by default"
+        large = f"the views hold {entries:,} numbers; up to {TESTED:,} it is done by default"
         rows = drawn(labels, max(FEWEST_ROWS, TESTED // sum(views.n_features)))
+        some = [drawn(np.where(labels == k, k, -1), FEWEST_MEMBERS) for k in clusters]
+        rows = np.unique(np.concatenate([rows, *some]))
         views, labels = part_of(views, rows), labels[rows]
     items = [
         Item(X, views.sample_names, np.array(feature_names(views, s), dtype=object))
@@ -425,7 +431,7 @@ def feature_tests(
         place = {view.view: {f: j for j, f in enumerate(view.features)} for view in found.views}
         picked = zip(leading["cluster"], leading["view"], leading["feature"], strict=True)
         leading["q_without_view"] = [q[v][number[c], place[v][f]] for c, v, f in picked]
-    return leading, honest, why
+    return leading, honest, why, len(labels)
 
 
 def feature_names(views: Views, s: int) -> list[str]:

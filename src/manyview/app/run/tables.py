@@ -135,6 +135,8 @@ def tables_of(
         "logarithms": dict(logged) if robust else {},
         "heatmap": features,
         "not_left_out": found.not_left_out,
+        "n_tested": found.n_tested,
+        "batches_aligned": robust and model.needs_batch,
         "projection": projection(flat),
     }
     files = {name: frame(t) if isinstance(t, dict) else t for name, t in tables.items()}
