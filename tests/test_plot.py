@@ -8,10 +8,12 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_rgb
 
 import manyview as mv
 from conftest import blobs
 from manyview import plot
+from manyview.plot.heatmap import CATEGORIES, PAIRS
 from manyview.plot.meaning import draw_enrichment, enrichment_lines
 
 DRAWINGS = {
@@ -199,6 +201,14 @@ def test_texts_of_a_heat_map_never_overlap(cohort):
     boxes = [text.get_window_extent().padded(-0.5) for text in ax.texts]
     for i, one in enumerate(boxes):
         assert not any(one.overlaps(other) for other in boxes[:i]), ax.texts[i].get_text()
+
+
+def test_no_bar_of_the_heat_map_looks_like_a_cluster():
+    """Colors of levels keep away from those of the first six clusters."""
+    clusters = np.array([to_rgb(color) for color in plot.COLORS[:6]])
+    for row in (*CATEGORIES, *PAIRS):
+        for color in row:
+            assert np.linalg.norm(clusters - to_rgb(color), axis=1).min() > 0.25, color
 
 
 def test_names_on_a_map_hide_few_dots():

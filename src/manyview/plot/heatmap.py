@@ -35,13 +35,18 @@ MOST_COLUMNS, MOST_LEVELS, SAME = 2000, 7, 0.8
 #: Color maps of the blocks of numbers, of the bars of numbers, and of those of ordered levels.
 BLOCKS = ("RdBu_r", "PuOr_r", "PRGn_r", "BrBG_r", "PiYG_r")
 SCALES = ("viridis", "YlOrBr", "YlGnBu", "PuRd", "cividis")
-ORDERED = ("Greys", "Purples", "Greens", "Oranges")
-#: Colors of categories, another row for each bar.
+ORDERED = ("Greys", "Purples", "bone_r", "copper_r")
+#: Colors of categories and of two levels, another row for each bar; none is near the first clusters' own.
 CATEGORIES = (
-    ("#66c2a5", "#fc8d62", "#8da0cb", "#e78ac3", "#a6d854", "#ffd92f", "#e5c494"),
-    ("#8dd3c7", "#bebada", "#fb8072", "#80b1d3", "#fdb462", "#b3de69", "#fccde5"),
-    ("#1b9e77", "#d95f02", "#7570b3", "#e7298a", "#66a61e", "#e6ab02", "#a6761d"),
-    ("#a6cee3", "#1f78b4", "#b2df8a", "#33a02c", "#fb9a99", "#e31a1c", "#fdbf6f"),
+    ("#393b79", "#cedb9c", "#843c39", "#9c9ede", "#8c6d31", "#637939", "#7b4173"),
+    ("#8dd3c7", "#bebada", "#fb8072", "#b3de69", "#fdb462", "#fccde5", "#d9b38c"),
+    ("#b3cde3", "#fbb4ae", "#ccebc5", "#decbe4", "#fed9a6", "#ffffcc", "#e5d8bd"),
+)
+PAIRS = (
+    ("#e3e3e3", "#333333"),
+    ("#d7ccc8", "#6d4c41"),
+    ("#d1c4e9", "#4527a0"),
+    ("#cfd8dc", "#455a64"),
 )
 LOSS_TO_GAIN = ("#01665e", "#80cdc1", "#f3f3f1", "#d8b365", "#8c510a")
 CALL_NAMES = ("deep loss", "loss", "neutral", "gain", "amplification")
@@ -358,7 +363,8 @@ def _colors_of(bar: Bar, k: int) -> dict[Any, str]:
     if bar.ordered and len(levels) > 2:
         shades = pyplot().get_cmap(ORDERED[k % len(ORDERED)])(np.linspace(0.2, 0.95, len(levels)))
         return {level: to_hex(shade) for level, shade in zip(levels, shades, strict=True)}
-    row = CATEGORIES[k % len(CATEGORIES)]
+    rows = PAIRS if len(levels) <= 2 else CATEGORIES
+    row = rows[k % len(rows)]
     return {level: row[j % len(row)] for j, level in enumerate(levels)}
 
 
