@@ -54,6 +54,14 @@ DIGITS = {
     "digits6": ("fac", "fou", "kar", "mor", "pix", "zer"),
 }
 BIGMC = "BIGMC (Li & He, IEEE TKDE 2020)"
+#: Sets by what the samples are; bdgp3 is both, images and words.
+KINDS = {
+    "text": ["3sources", "bbcsport", "reuters1200"],
+    "images": ["100leaves", "digits4", "digits6", "landuse21", "mnist_hog4", "msrcv1_5", "scene15"],
+    "omics": ["liver_toxicity", "proteinfold12", "rosmap", "tcga_laml170"],
+    "cells": ["pairedtag_h3k4me3"],
+    "links": ["acm", "citeseer", "webkb_cornell", "webkb_texas"],
+}
 #: Set → method and source, ACC, NMI, ARI. Views and scaling of the sets may differ from ours.
 PUBLISHED = {
     "3sources": (BIGMC, 0.797, 0.705, 0.661),
@@ -165,6 +173,21 @@ def paired(found: Benchmark):
     return markdown(header, rows)
 
 
+def by_kind(table):
+    """Mean NMI over all sets and over those of a kind, for methods with a result on each of them."""
+    means = table.groupby(["dataset", "method"], sort=False)["nmi"].mean().unstack()
+    means = means[list(dict.fromkeys(table["method"]))]
+    kinds = {"all": list(means.index)} | {
+        k: [s for s in sets if s in means.index] for k, sets in KINDS.items()
+    }
+    rows = [
+        [f"{kind} ({len(sets)})", *("–" if np.isnan(x) else f"{x:.3f}" for x in of_kind)]
+        for kind, sets in kinds.items() if sets
+        for of_kind in [means.loc[sets].mean(skipna=False)]
+    ]  # fmt: skip
+    return markdown(["kind (sets)", *means.columns], rows)
+
+
 def published(table):
     means = table[table["method"] == OURS].groupby("dataset")[["acc", "nmi", "ari"]].mean()
     rows = [
@@ -233,6 +256,8 @@ def weights(args, kinds):
 def troubles(table):
     """Why there is no result: a line for each method and reason, as a list of at most one text."""
     lost = table[table["status"] != "ok"].drop_duplicates(["dataset", "method"])
+    slow = lost["reason"].str.contains("max_seconds")
+    lost = lost.assign(reason=lost["reason"].where(~slow, "longer than the limit"))
     every = table["dataset"].nunique()
     why = lost.groupby(["method", "reason"], sort=False)["dataset"].agg(
         lambda names: "all" if len(names) == every else ", ".join(names)
@@ -276,6 +301,7 @@ def report(args, kinds, table, clean):
         parts.append(
             f"NMI in percent, seeds: {args.seeds}, mean ± sd:\n\n{found.to_markdown().strip()}"
         )
+        parts.append(f"Mean NMI by kind of data:\n\n{by_kind(found.table)}")
         if OURS in args.methods and len(args.methods) + bool(args.against) > 1:
             parts.append(f"Paired by dataset:\n\n{paired(found)}")
         if OURS in args.methods:
