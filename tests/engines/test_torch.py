@@ -530,6 +530,7 @@ def test_streamed_counts_and_rare_features(too_small, monkeypatch):
     here = RobustWMNMF(3, random_state=0).fit(views)
     assert adjusted_rand_score(here.labels_, there.labels_) > 0.99
     assert there.sample_weights_[7, 0] == 0
-    expected = here._scalings[0].gain > 0
-    np.testing.assert_array_equal(there._scalings[0].gain > 0, expected)
+    assert here.scaling_ == there.scaling_ == {"wide": "part sqrt", "counts": "sqrt"}
+    expected = here._scalings[0].quantile.gain > 0
+    np.testing.assert_array_equal(there._scalings[0].quantile.gain > 0, expected)
     np.testing.assert_allclose(there.split_half_, here.split_half_, atol=0.05)
