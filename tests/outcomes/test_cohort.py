@@ -67,6 +67,45 @@ def test_a_shifted_cohort_is_told_and_rescaling_undoes_it(cohorts):
     assert "is rescaled by 8 samples" in " ".join(predict_cohort(model, few, rescale=True).notes)
 
 
+@pytest.fixture(scope="module")
+def batches():
+    """A model of 160 samples in two batches, 40 new samples of each, and their batches."""
+    data = mv.datasets.make_cohort(
+        240, n_features=(80, 80, 40), missing=0, batch_effect=0, random_state=1
+    )
+    frames = {n: f for n, f in data.frames().items() if n != "mutation"}
+    batch = np.where(np.arange(240) % 2, "b", "a")
+    for frame in frames.values():
+        frame.loc[batch == "b"] += 2
+    model = mv.RobustWMNMF(4, random_state=0)
+    model.fit({n: f.iloc[:160] for n, f in frames.items()}, batch=batch[:160])
+    return model, {name: frame.iloc[160:] for name, frame in frames.items()}, batch[160:]
+
+
+def test_with_batches_the_samples_of_a_batch_are_compared(batches):
+    model, new, batch = batches
+    found = predict_cohort(model, new, batch=batch)
+    np.testing.assert_array_equal(found.labels, model.predict(new, batch=batch))
+    assert not found.warnings and found.shift["batch"].tolist() == ["a", "b"] * 2
+    stretched = {name: 2 * frame + 5 for name, frame in new.items()}
+    warned = " ".join(predict_cohort(model, stretched, batch=batch).warnings)
+    assert "new samples of batch 'a' and those of the fit" in warned
+    with pytest.raises(ValueError, match="leave out rescale"):
+        predict_cohort(model, new, batch=batch, rescale=True)
+    with pytest.raises(ValueError, match="the batch of every new sample"):
+        predict_cohort(model, new)
+
+
+def test_a_new_batch_may_be_shifted_but_not_stretched(batches):
+    model, new, batch = batches
+    one = {name: frame[batch == "a"] for name, frame in new.items()}
+    shifted = {name: frame + 7 for name, frame in one.items()}
+    assert not predict_cohort(model, shifted, batch=["c"] * 40).warnings
+    stretched = {name: 3 * frame for name, frame in one.items()}
+    warned = predict_cohort(model, stretched, batch=["c"] * 40).warnings
+    assert any("the new batch 'c' and the fit by more than a shift" in w for w in warned)
+
+
 def test_another_mix_of_clusters_differs_in_all_and_not_within_clusters(cohorts):
     model, new = cohorts
     chosen = {name: frame[model.predict(new) == 0] for name, frame in new.items()}

@@ -102,7 +102,12 @@ class Cohort:
 
 
 def predict_cohort(
-    model: RobustWMNMF, views: Any, *, rescale: bool = False, random_state: Seed = 0
+    model: RobustWMNMF,
+    views: Any,
+    *,
+    batch: Any = None,
+    rescale: bool = False,
+    random_state: Seed = 0,
 ) -> Cohort:
     """Assign the samples of a second cohort to the clusters of a model, and compare the cohorts.
 
@@ -114,6 +119,9 @@ def predict_cohort(
     ----------
     model : fitted RobustWMNMF
     views : as `predict` takes them, named
+    batch : array-like of N, for a model fitted with batches
+        As `predict` takes it. Samples are compared with those of their batch at the fit. A new batch is
+        compared with all of them, each feature less its median in its batch: alignment removes shifts.
     rescale : bool, default=False
         Estimate the range (1st to 99th percentile) of every feature in the new cohort rather than at the
         fit. It removes differences of platform that shift or stretch features, and assumes that the
@@ -138,9 +146,9 @@ def predict_cohort(
     """
     if not isinstance(model, RobustWMNMF):
         raise ValueError(f"predict_cohort takes a RobustWMNMF, got {type(model).__name__}")
-    if model.needs_batch:
+    if model.needs_batch and rescale:
         raise ValueError(
-            "the model was fitted with batches and aligns new samples itself: model.predict(views, batch=…)"
+            "the model was fitted with batches and aligns new samples itself; leave out rescale"
         )
     held, rng = fitted_input(model), generator(random_state)
     model = _lenient(model)
@@ -152,6 +160,8 @@ def predict_cohort(
         warnings.simplefilter("always", UserWarning)
         ordered = fitted_input(model).in_order(given)
         read = model._read(ordered, reset=False)
+        if model.needs_batch or batch is not None:
+            read = model._with_batch(read, batch)
     warned = [str(item.message) for item in seen if issubclass(item.category, UserWarning)]
     present = fuse.quiet_presence(read, model.zero_rows_)
     scalings, notes = list(model._scalings), list[str]()
@@ -183,7 +193,7 @@ def predict_cohort(
         notes.append(
             f"{counted(int((~known).sum()), 'sample')} without data and without a cluster."
         )
-    warned += _shift_warnings(shift, rescale)
+    warned += _shift_warnings(shift, rescale, _batches(model))
     confident, then = (float((s[~np.isnan(s)] > CONFIDENT).mean()) for s in (sure, at_fit))
     return Cohort(
         placed, ordered, features, shift, table, confident, then, tuple(warned), tuple(notes)
@@ -254,8 +264,8 @@ def _shift(
     notes: list[str],
 ) -> Any:
     """Compare the cohorts, view by view."""
-    columns = ["view", "fitted", "new", "features", "difference", "within_clusters",
-               "after_rescaling", "p_value"]  # fmt: skip
+    columns = ["view", *["batch"] * (views.batch is not None), "fitted", "new", "features", "difference",
+               "within_clusters", "after_rescaling", "p_value"]  # fmt: skip
     rows: list[dict[str, Any]] = []
     for s, (name, X, here) in enumerate(zip(views.names, views.matrices, present, strict=True)):
         old = model._data[s]
@@ -270,22 +280,60 @@ def _shift(
                 f"View {quoted(name)} is not compared: it is a relation, or stays in its file."
             )
             continue
-        i, j = (np.sort(rng.permutation(np.flatnonzero(p))[:MOST_COMPARED]) for p in (there, here))
         scaling = model._scalings[s]
         per_row = scaling is not None and getattr(scaling, "low", None) is None
-        both = [_dense(part[own]) for part, own in ((old, i), (X, j))]
-        raw = [scaling.apply(part) for part in both] if per_row and scaling is not None else both
-        clusters = np.r_[model.labels_[i], placed.labels_[j]]
-        row = {"view": name, "fitted": len(i), "new": len(j)}
-        row |= compare_samples(raw, clusters, rng)
-        row["after_rescaling"] = np.nan
-        if scalings is not None and not per_row and scaling is not None:
-            again = [
-                own.apply(part) for own, part in zip((scaling, scalings[s]), both, strict=True)
-            ]
-            row["after_rescaling"] = compare_samples(again, None, rng)["difference"]
-        rows.append(row)
+        for batch, fitted, own_rows in _sides(model, views, there, here):
+            if not fitted.sum() > 1 or not own_rows.sum() > 1:
+                continue
+            i, j = (
+                np.sort(rng.permutation(np.flatnonzero(p))[:MOST_COMPARED])
+                for p in (fitted, own_rows)
+            )
+            both = [_dense(part[own]) for part, own in ((old, i), (X, j))]
+            raw = (
+                [scaling.apply(part) for part in both] if per_row and scaling is not None else both
+            )
+            if batch is not None and batch not in _batches(model):
+                groups = np.asarray(model._batch)[i], np.zeros(len(j))
+                raw = [_centered(*pair) for pair in zip(raw, groups, strict=True)]
+            clusters = np.r_[model.labels_[i], placed.labels_[j]]
+            row: dict[str, Any] = {"view": name, "batch": batch, "fitted": len(i), "new": len(j)}
+            row |= compare_samples(raw, clusters, rng)
+            row["after_rescaling"] = np.nan
+            if scalings is not None and not per_row and scaling is not None:
+                again = [
+                    own.apply(part) for own, part in zip((scaling, scalings[s]), both, strict=True)
+                ]
+                row["after_rescaling"] = compare_samples(again, None, rng)["difference"]
+            rows.append(row)
     return pandas().DataFrame(rows, columns=columns)
+
+
+def _batches(model: RobustWMNMF) -> tuple[str, ...]:
+    return () if model._batches is None else model._batches.names
+
+
+def _centered(X: Array, batch: Array) -> Array:
+    """Every feature less its median in the batch."""
+    X = X.copy()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a feature that the batch lacks stays NaN
+        for b in np.unique(batch):
+            X[batch == b] -= np.nanmedian(X[batch == b], axis=0)
+    return X
+
+
+def _sides(
+    model: RobustWMNMF, views: Views, there: Array, here: Array
+) -> list[tuple[str | None, Array, Array]]:
+    """Which fitted samples the new ones are compared with: those of their batch, or of all if it is new."""
+    if views.batch is None:
+        return [(None, there, here)]
+    of_fit, of_new = np.asarray(model._batch), np.asarray(views.batch)
+    return [
+        (str(b), there & (of_fit == b) if b in _batches(model) else there, here & (of_new == b))
+        for b in np.unique(of_new)
+    ]
 
 
 def _dense(X: Matrix) -> Array:
@@ -349,19 +397,33 @@ def _difference(X: Array, new: Array, rng: np.random.Generator) -> float:
     return float(np.clip((mean(new) - chance) / (1 - chance), 0, 1))
 
 
-def _shift_warnings(shift: Any, rescale: bool) -> list[str]:
+def _shift_warnings(shift: Any, rescale: bool, known: Sequence[str]) -> list[str]:
     sentences = []
     for row in shift.to_dict("records"):
         if not row["p_value"] <= LEVEL:
             continue
         p = max(row["p_value"], 1 / (PERMUTATIONS + 1))
+        batch = row.get("batch")
+        new, fit = "the new cohort", "the fit"
+        if batch is not None:
+            new, fit = f"new samples of batch {quoted(batch)}", "those of the fit"
+            if batch not in known:
+                new, fit = f"the new batch {quoted(batch)}", "the fit by more than a shift"
         text = (
-            f"View {quoted(row['view'])} differs between the new cohort and the fit (p = {p:.2g}): the "
+            f"View {quoted(row['view'])} differs between {new} and {fit} (p = {p:.2g}): the "
             f"rank correlation of a feature with the cohort is {row['difference']:.2f} beyond chance, "
             f"where 1 is complete; among samples of one cluster it is {row['within_clusters']:.2f}, which "
             "another mix of clusters does not explain. "
         )
-        if rescale:
+        if batch is not None:
+            text += (
+                "Labels may be wrong where it is large. Alignment removes what the batch had at the fit: "
+                "give samples that were processed apart the name of a new batch, or fit all together."
+                if batch in known
+                else "Labels may be wrong where it is large, as alignment removes shifts only: normalize "
+                "both cohorts together, or fit all samples together."
+            )
+        elif rescale:
             text += f"After rescaling it is {row['after_rescaling']:.2f}."
         else:
             text += (

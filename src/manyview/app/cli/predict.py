@@ -81,21 +81,18 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
                     "--rescale and --report do not go with a model fitted with --batch, which aligns new "
                     "samples itself; leave them out"
                 )
-            if isinstance(model, RobustWMNMF) and not aligned:
-                cohort = predict_cohort(model, views, rescale=ask.rescale)
-                labels, sure = cohort.labels, cohort.confidence
-            else:
-                batch = {"batch": [ask.new_batch] * len(data.first_rows)} if aligned else {}
+            if isinstance(model, RobustWMNMF):
+                batch = [ask.new_batch] * len(data.first_rows) if aligned else None
                 fitted = getattr(getattr(model, "_batches", None), "names", ())
                 if aligned and ask.new_batch not in fitted:
                     data.notes.append(
                         f"--batch: {ask.new_batch!r} is not a batch of the fit ({', '.join(fitted[:5])}"
                         f"{', …' if len(fitted) > 5 else ''}); its samples are aligned as a new batch."
                     )
-                labels, sure = model.predict(views, **batch), None
-                if aligned:
-                    sure = np.asarray(model.predict_proba(views, **batch))
-                    sure = np.where(labels >= 0, sure[np.arange(len(labels)), labels], np.nan)
+                cohort = predict_cohort(model, views, batch=batch, rescale=ask.rescale)
+                labels, sure = cohort.labels, cohort.confidence
+            else:
+                labels, sure = model.predict(views), None
         if cohort is not None:
             data.notes.extend(cohort.notes)
             warned += cohort.warnings
