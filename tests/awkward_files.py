@@ -319,17 +319,26 @@ def _in(folder: Path, item: str) -> str:
 def table() -> str:
     """The situations of the page: those that are read as they are, and the questions, as Markdown."""
     read = []
-    questions = ["| table | what to do |", "|---|---|"]
+    questions: dict[str, list[str]] = {}
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
             outcome, said, _ = attempt(case, Path(folder))
         if outcome == "asked":
             options = dict.fromkeys(re.findall(r"--[a-z-]+", said[0]))
             remedy = ", ".join(f"`{option}`" for option in options) or "as the message says"
-            questions.append(f"| {case.title} | {remedy} |")
+            questions.setdefault(remedy, []).append(case.title)
         elif not case.options:
             read.append(case.title)
-    return "\n".join(["Read without options:", "", f"{'; '.join(read)}.", "", *questions])
+    rows = [f"| {remedy} | {'; '.join(titles)} |" for remedy, titles in questions.items()]
+    return "\n".join(
+        [
+            f"Read without options: {'; '.join(read)}.",
+            "",
+            "| what to do | table |",
+            "|---|---|",
+            *rows,
+        ]
+    )
 
 
 def main(page: Path) -> None:

@@ -28,14 +28,13 @@ STEPS = [
      "manyview fit data/cohort/expression.csv data/cohort/methylation.csv data/cohort/mutation.csv "
      "--clusters auto --clinical data/cohort/clinical.csv --labels data/cohort/clinical.csv:subtype "
      "--batch batch --out run/ --figures", 0),
-    ("Open `run/report.html`. Its first screen shows how the clusters differ. Give them names; this "
-     "updates the report and the figures in `run/figures/` (SVG, PNG and PDF):",
+    ("Open `run/report.html`, and name the clusters; this updates the report and `run/figures/`:",
      "manyview report run/ --names 0=Indolent --names '3=Poor outcome'", 0),
-    ("Next, two tables of 40 mice: a workbook with genes in rows, and a CSV from Excel with "
-     "semicolons and decimal commas. Their ids differ in case, so manyview asks whether they match:",
+    ("Next, a workbook with genes in rows, and a CSV from Excel with semicolons and decimal commas. "
+     "Their ids differ in case, so manyview asks whether they match:",
      "manyview fit genes.xlsx lipids.csv --clusters 2 --out mice/", 2),
-    ("They do:",
-     "manyview fit genes.xlsx lipids.csv --match loose --clusters 2 --out mice/ --no-report", 0),
+    ("They do. The genes are transposed, because their headings are the ids of the other file:",
+     "manyview fit genes.xlsx lipids.csv --match loose --clusters 2 --out mice/ --no-report --quiet", 0),
     ("Assign new mice, for which only lipids were measured:",
      "manyview predict mice/ lipids=new_lipids.csv --out new_mice.csv", 0),
 ]  # fmt: skip

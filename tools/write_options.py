@@ -17,22 +17,22 @@ BEGIN, END = "<!-- made by tools/write_options.py -->", "<!-- end of the options
 
 
 def names(parameter: Any) -> str:
-    """An argument by its metavar; an option with its value, and its opposite if it has one."""
+    """An argument by its metavar; an option with its kind of value, and its opposite if it has one."""
     if not parameter.opts[0].startswith("-"):
         return f"`{parameter.metavar or parameter.name.upper()}`"
     name = max(parameter.opts, key=len)
-    if not parameter.is_flag:
-        name += f" {parameter.metavar or parameter.name.upper()}"
+    if not parameter.is_flag and parameter.metavar:
+        name += f" {parameter.metavar}"
     return ", ".join(f"`{text}`" for text in (name, *parameter.secondary_opts))
 
 
 def default(parameter: Any) -> str:
     if parameter.required:
-        return "" if not parameter.opts[0].startswith("-") else "Required."
+        return " (required)" if parameter.opts[0].startswith("-") else ""
     value = parameter.default
     if isinstance(value, bool):
-        return "Default: yes." if value else ""
-    return "" if value is None or value == () else f"Default: `{value}`."
+        return " (yes)" if value else ""
+    return "" if value is None or value == () else f" (`{value}`)"
 
 
 def rows(command: Any) -> list[str]:
@@ -41,8 +41,8 @@ def rows(command: Any) -> list[str]:
     for parameter in command.params:
         if parameter.hidden or parameter.name in {"help", *Reading.__dataclass_fields__}:
             continue
-        words = [re.sub(r"\s+", " ", parameter.help or "").strip(), default(parameter)]
-        lines.append(f"- {names(parameter)}: {' '.join(filter(None, words))}")
+        text = re.sub(r"\s+", " ", parameter.help or "").strip()
+        lines.append(f"- {names(parameter)}{default(parameter)}: {text}")
     return lines
 
 

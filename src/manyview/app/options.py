@@ -39,14 +39,14 @@ def argument(metavar: str, help: str, default: Any = MISSING) -> Any:
 
 NAMES = partial(
     option,
-    "Name of a cluster in the report (0=Basal-like; 0= removes it); repeatable.",
+    "Name of a cluster in the report; 0= removes it; repeatable.",
     (),
     "NUMBER=NAME",
 )
 SEED = partial(option, "The same seed gives the same result.", 0, min=0)
 FORCE = partial(option, "Replace the results of an earlier run.", False)
 MAX_UNPACKED = partial(option, "Memory limit for unpacking a compressed file.", None, "GIB")
-BESIDE = partial(option, "Also write into a folder that has other files, and leave these.", False)
+BESIDE = partial(option, "Also write into a folder with other files, which stay.", False)
 MATCH = partial(
     option,
     "When two ids are one sample: same text; ignoring case and marks; same TCGA barcode.",
@@ -151,12 +151,12 @@ class Relations:
     """Views that are links, similarities or distances of samples."""
 
     graph: Many = option(
-        "View of links between samples: a list (id, id, weight) or a matrix; repeatable.",
+        "View of links: a list (id, id, weight) or a matrix; repeatable.",
         (),
         "NAME=FILE",
     )
-    kernel: Many = option("View of similarities between samples; repeatable.", (), "NAME=FILE")
-    distance: Many = option("View of distances between samples; repeatable.", (), "NAME=FILE")
+    kernel: Many = option("View of similarities; repeatable.", (), "NAME=FILE")
+    distance: Many = option("View of distances; repeatable.", (), "NAME=FILE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,13 +180,12 @@ class ClinicalOptions:
         "Column with the event, and the value that marks it.", None, "COLUMN[=VALUE]"
     )
     horizon: float | None = option(
-        "Time up to which mean survival is compared; by default while 10% of every cluster, and 5 "
-        "samples, are at risk.",
+        "Time up to which mean survival is compared (default: 10% of every cluster at risk).",
         None,
         "TIME",
     )
     covariates: str | None = option(
-        "Clinical columns that adjust hazard ratios (Cox regression).", None, "COLUMN,COLUMN"
+        "Clinical columns that adjust hazard ratios.", None, "COLUMN,COLUMN"
     )
     labels: str | None = option(
         "Known classes (id and label); only to score the clusters.", None, "FILE[:COLUMN]"
@@ -244,14 +243,14 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
     """
 
     clusters: str = option(
-        "Number of clusters; auto chooses it; communities: those of the fused graph.",
+        "Number of clusters; auto: chosen; communities: those of the fused graph.",
         metavar="K|auto|communities",
     )
     out: Path = option("New or empty folder for the results.")
     method: str = METHOD("robust is recommended; wmnmf is the paper's.")
     scale: str | None = option(
-        "robust: auto, log, quantile, sqrt, embedding or none, or by view (rna=log,protein=quantile); "
-        "wmnmf: sum, total, minmax, standard, tfidf, sqrt or none, also by view.",
+        "robust: auto, log, quantile, sqrt, embedding, none; wmnmf: sum, total, minmax, standard, tfidf, "
+        "sqrt, none; also by view (rna=log,protein=quantile).",
         None,
     )
     view_weights: str | None = option(
@@ -259,8 +258,7 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
         None,
     )
     zero_rows: str | None = option(
-        "robust: a row of zeros is missing or observed, also by view (mutations=observed); auto: observed "
-        "in tables of 0 and 1, of one column, or with negative numbers.",
+        "robust: a row of zeros is missing, observed, or auto, also by view (mutations=observed).",
         None,
     )
     missing: str = option(
@@ -269,7 +267,7 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
         choices=("allow", "drop"),
     )
     adjust: Many = option(
-        "Clinical column (age, sex) to regress out of every view; repeatable.",
+        "Clinical column to regress out of every view (age, sex); repeatable.",
         (),
         "COLUMN",
     )
@@ -285,17 +283,15 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
     report: bool = option("Write report.html, with stability from refits.", True)
     on_disk: bool = option("Read files by rows even if they fit in memory.", False)
     checkpoint: Path | None = option(
-        "File for the state of the fit, from which the same command continues.", None
+        "File from which the same command continues after an interruption.", None
     )
     engine: str = option(
-        "torch is for GPUs, dask for several processes or machines.",
+        "torch: GPUs; dask: several processes or machines.",
         "numpy",
         choices=("numpy", "torch", "dask"),
     )
-    device: str = option("With --engine torch: auto, cpu, cuda or cuda:1.", "auto")
-    resolution: float | None = option(
-        "With --clusters communities: higher gives more clusters (default 1).", None
-    )
+    device: str = option("For torch: auto, cpu, cuda or cuda:1.", "auto")
+    resolution: float | None = option("For communities: higher gives more clusters (1).", None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -332,19 +328,17 @@ class PredictRequest(FileOptions, OutcomeOptions, OutputOptions):
         --clinical clinical2.csv --covariates age,stage
     """
 
-    model: Path = argument("MODEL", "model.npz of a run, or the folder of the run.")
+    model: Path = argument("MODEL", "Folder or model.npz of a run.")
     out: Path = option("File for id, cluster and confidence (CSV).")
     rescale: bool = option(
-        "Estimate the range of each feature from the new samples, for another platform.",
+        "Estimate the range of each feature anew, for another platform.",
         False,
     )
     report: Path | None = option("Folder for tables and a report on the new samples.", None)
     relations: Relations = field(default_factory=Relations)
-    new_batch: str | None = option(
-        "Batch of these samples, known or new, after a fit with --batch.", None, name="--batch"
-    )
+    new_batch: str | None = option("Batch of these samples, known or new.", None, name="--batch")
     fitted_on: Many = option(
-        "File of the fit that stayed on disk; VIEW=FILE if it moved; repeatable.",
+        "File of the fit on disk; VIEW=FILE if it moved; repeatable.",
         (),
         "FILE",
     )
@@ -360,17 +354,17 @@ class SelectRequest(FileOptions, OutputOptions):
       manyview select-k rna.csv meth.tsv protein.parquet --to 10 --out choice/
     """
 
-    out: Path = option("Folder for the table, the picture and the reasons.")
+    out: Path = option("Folder for the results.")
     smallest: int = option("Smallest number of clusters.", 2, min=2, name="--from")
     largest: int | None = option(
-        "Largest number of clusters (default: 14, or more with ten samples each, up to 100).",
+        "Largest number of clusters (14, or more with ten samples each, up to 100).",
         None,
         min=2,
         name="--to",
     )
     method: str = METHOD("wmnmf: choose the rank by its own fits.")
     criterion: str | None = option(
-        "With --method wmnmf: how to choose the rank (default bicv).",
+        "For wmnmf: how to choose the rank (bicv).",
         None,
         choices=("bicv", "imputation"),
     )
@@ -388,7 +382,7 @@ class CompareRequest(FileOptions, ClinicalOptions, OutputOptions):
     """
 
     clusters: int = option("Number of clusters.", min=1)
-    out: Path = option("Folder for the result files.")
+    out: Path = option("Folder for the results.")
     methods: str = option("all, paper, honest, omics, or names separated by commas.", "all")
     scale: str | None = option("Scale every feature for every method: standard or minmax.", None)
     missing: str = option(
@@ -397,7 +391,7 @@ class CompareRequest(FileOptions, ClinicalOptions, OutputOptions):
         choices=("error", "drop"),
     )
     runs: int = option("Runs of each method.", 10, min=1)
-    seed: int = option("Seed from which the runs' seeds derive.", 0, min=0)
+    seed: int = option("Seed of all runs.", 0, min=0)
     jobs: int = option("Parallel runs.", 1, min=1)
     max_seconds: float = option("Time limit of a run.", 300.0)
     max_memory: float = option("Memory limit of a run, in GiB.", 4.0)
@@ -414,9 +408,9 @@ class DemoRequest:
     digits, next to the paper's numbers and a simple baseline.
     """
 
-    out: Path = option("Folder for the result files.", Path("demo-results"))
+    out: Path = option("Folder for the results.", Path("demo-results"))
     seed: int = option("Seed of the first fit of the digits.", 0)
-    runs: int = option("Fits of the digits with different seeds.", 3, min=1)
+    runs: int = option("Fits of the digits.", 3, min=1)
     force: bool = FORCE()
 
 
@@ -424,7 +418,7 @@ class DemoRequest:
 class DatasetsRequest(OutputOptions):
     """List the data that comes with manyview, or write it as tables to try things on."""
 
-    out: Path | None = option("Folder for the data as CSV files.", None)
+    out: Path | None = option("Folder for CSV files.", None)
     seed: int = option("Seed of the synthetic data.", 0, min=0)
     force: bool = FORCE()
 
@@ -442,9 +436,9 @@ class ReproduceRequest:
         "operations convergence noise degeneracy.",
         (),
     )
-    out: Path = option("Folder for the result files.", Path("reproduction"))
+    out: Path = option("Folder for the results.", Path("reproduction"))
     replications: int = option("Seeds per method.", 20, min=1)
-    seed: int = option("Seed from which all seeds derive.", 0, min=0)
+    seed: int = option("Seed of all runs.", 0, min=0)
     jobs: int = option("Parallel processes.", 2, min=1)
     data: Path | None = option("Folder of your LIHC files.", None)
     again: bool = option("Rerun stored cells made by other code.", False)
@@ -473,7 +467,7 @@ class ReportRequest(OutputOptions):
     """
 
     out: Path = argument("RUN", "Folder of fit, compare or reproduce.")
-    stability: int | None = option("Fit: number of refits to measure stability.", None, "N")
+    stability: int | None = option("Fit: number of refits for stability.", None, "N")
     names: Many = NAMES()
     markdown: bool = option("Reproduction: print the numbers as Markdown.", False)
     force: bool = option("Fit: measure everything again.", False)
