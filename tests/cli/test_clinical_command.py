@@ -161,7 +161,7 @@ def test_a_finished_run_can_be_asked_later_and_again(cohort, reported, tmp_path)
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     result = done("outcomes", out, "--clinical", folder / "clinical.csv", "--json")
     assert "time from the column 'os_months', event from 'dead'" in result.stderr
-    assert "knows 90 of 90 samples" in result.stderr
+    assert "it has 90 of 90 samples" in result.stderr
     names = {p.name for p in out.iterdir()}
     assert names == set(before) | {"fusion_outcomes.csv"} | MEANINGS - {"classes.csv"}
     page = (out / "report.html").read_text(encoding="utf-8")

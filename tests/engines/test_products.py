@@ -85,7 +85,7 @@ def test_sparse_products_are_the_same_compiled_and_not(dtype, monkeypatch):
 def test_long_rows_are_multiplied_in_parts(monkeypatch):
     Z = np.random.default_rng(0).random((12, 400)) + 3
     whole = distances.products_of(Z, row_codes(Z)).table
-    monkeypatch.setattr(distances, "CENTerED", 12 * 50)
+    monkeypatch.setattr(distances, "CENTERED", 12 * 50)
     parts = distances.products_of(Z, row_codes(Z)).table
     np.testing.assert_allclose(whole, parts, rtol=1e-12, atol=1e-12)
 

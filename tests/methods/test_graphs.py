@@ -85,7 +85,7 @@ def test_observations_without_links_are_missing_there_and_told(data):
     X, Y, _ = data
     A = sp.lil_array(graph_of(Y))
     A[:5], A[:, :5] = 0, 0
-    with pytest.warns(UserWarning, match="'links': 5 samples have no link and count as miss"):
+    with pytest.warns(UserWarning, match="'links': 5 samples have no link and are treated as miss"):
         model = mv.RobustWMNMF(K, random_state=0).fit({"x": X, "links": mv.GraphView(A.tocsr())})
     assert not model.sample_weights_[:5, 1].any() and not model.reliance_[:5, 1].any()
     assert (model.labels_ >= 0).all()

@@ -138,5 +138,5 @@ def test_what_cannot_be_streamed_is_told():
 def test_batches_keep_the_number_of_components():
     views, _ = blobs(n=60)
     model = WMNMF(3, random_state=0).partial_fit(views)
-    with pytest.raises(ValueError, match="3 components, and now 5 are asked for"):
+    with pytest.raises(ValueError, match="3 components, and now 5 are requested"):
         model.set_params(n_clusters=5).partial_fit(views)

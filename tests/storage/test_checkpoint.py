@@ -203,7 +203,7 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatc
         model.fit(data())
     assert written and broken_off.read_bytes() == before
     assert [path.name for path in broken_off.parent.iterdir()] == ["state"]
-    with pytest.warns(UserWarning, match="the fit goes on"):
+    with pytest.warns(UserWarning, match="the fit continues"):
         assert_same(FITS["paper"](checkpoint=(broken_off, 0)).fit(data()), whole)
     with pytest.raises(OSError, match="No space left"):
         whole.save(broken_off.with_name("m.npz"))

@@ -187,7 +187,7 @@ REFUSED = {
         lambda raw: rewritten(
             raw, lambda h: h["state"].update(x={"~": "object", "class": "Popen", "state": {}})
         ),
-        "no usable model: 'Popen'",
+        "not a usable model: 'Popen'",
     ),
     "pickled objects": (
         lambda raw: rewritten(raw, members={"a0": objects()}),
@@ -199,7 +199,7 @@ REFUSED = {
     ),
     "an unknown kind": (
         lambda raw: rewritten(raw, lambda h: h["state"].update(x={"~": "__init__"})),
-        "no usable model",
+        "not a usable model",
     ),
     "a nested header": (
         lambda raw: _with_header(b"[" * 100_000),
