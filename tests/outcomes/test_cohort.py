@@ -90,6 +90,10 @@ def test_with_batches_the_samples_of_a_batch_are_compared(batches):
     stretched = {name: 2 * frame + 5 for name, frame in new.items()}
     warned = " ".join(predict_cohort(model, stretched, batch=batch).warnings)
     assert "new samples of batch 'a' and those of the fit" in warned
+    few = {name: frame.iloc[:3] for name, frame in new.items()}  # of "b" one
+    assert "of batch 'b' is not compared" in " ".join(
+        predict_cohort(model, few, batch=batch[:3]).notes
+    )
     with pytest.raises(ValueError, match="leave out rescale"):
         predict_cohort(model, new, batch=batch, rescale=True)
     with pytest.raises(ValueError, match="the batch of every new sample"):

@@ -284,6 +284,10 @@ def _shift(
         per_row = scaling is not None and getattr(scaling, "low", None) is None
         for batch, fitted, own_rows in _sides(model, views, there, here):
             if not fitted.sum() > 1 or not own_rows.sum() > 1:
+                notes.append(
+                    f"View {quoted(name)} of batch {quoted(batch)} is not compared: fewer than two of its "
+                    "samples here or at the fit have it."
+                )
                 continue
             i, j = (
                 np.sort(rng.permutation(np.flatnonzero(p))[:MOST_COMPARED])
