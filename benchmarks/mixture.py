@@ -292,20 +292,21 @@ def simulate_K(seeds=3):
         )
 
 
-def against_gaussian_mixture(n=2000, m=20, K=4, spread=0.5, max_iter=200):
+def against_gaussian_mixture(n=2000, m=20, K=4, spread=0.5, max_iter=200, tol=1e-9):
     """One view with unit weights: largest difference of a probability, and CPU seconds of both."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n, m)) + spread * rng.normal(size=(K, m))[rng.integers(K, size=n)]
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     labels = KMeans(K, n_init=1, random_state=0).fit_predict(X)
     view, clock = View(X, ridge=1e-9, family="Gaussian"), time.process_time()
-    settings = {"learn": False, "kappa": m * view.single, "tol": 1e-12, "max_iter": max_iter}
+    settings = {"learn": False, "kappa": m * view.single, "tol": tol / 1000, "max_iter": max_iter}
     ours = Fit([view], soft(labels, K), **settings)
     spent, clock = time.process_time() - clock, time.process_time()
     means = np.array([X[labels == k].mean(axis=0) for k in range(K)])
     theirs = GaussianMixture(
-        K, covariance_type="diag", reg_covar=1e-9, means_init=means, tol=1e-9, max_iter=max_iter
-    ).fit(X)
+        K, covariance_type="diag", reg_covar=1e-9, means_init=means, tol=tol, max_iter=max_iter,
+        random_state=0,
+    ).fit(X)  # fmt: skip
     took, shares = time.process_time() - clock, theirs.predict_proba(X)
     centers = (ours.r / ours.r.sum(axis=0)).T @ X
     order = [int(((theirs.means_ - c) ** 2).sum(axis=1).argmin()) for c in centers]
