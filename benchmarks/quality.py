@@ -8,7 +8,7 @@ DIR holds NAME.npz files (view_<name> arrays and labels), `load.py` and `corrupt
 runs every method on every set, and on those named in `CORRUPTED` under six corruptions, each drawn as
 often as there are seeds. Printed as Markdown, and with ``--page`` written between the two marks of that
 page: NMI of every set, paired differences from the first method with intervals, published results, the
-mean under each corruption, and a hash of each input. The file ``--out`` has every run; finished runs of
+mean under each corruption, and the size of each set. The file ``--out`` has every run; finished runs of
 the same code are kept beside it, so that an interrupted command continues. ``--against`` is the file of
 another version, whose RobustWMNMF becomes the method "before".
 """
@@ -21,7 +21,7 @@ import shlex
 import sys
 import warnings
 from functools import cache
-from itertools import product
+from itertools import groupby, product
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -200,20 +200,15 @@ def published(table):
 
 def inputs(comparisons):
     rows = [
-        [name, c.settings["n_samples"], c.settings["n_classes"],
-         " + ".join(map(str, c.settings["views"].values())), sum(c.settings["missing"].values()),
-         c.settings["data"][:16]]
+        [name, c.settings["n_samples"], c.settings["n_classes"], widths(c.settings["views"].values())]
         for name, c in comparisons.items()
     ]  # fmt: skip
-    header = [
-        "set",
-        "samples",
-        "classes",
-        "features of the views",
-        "missing views",
-        "hash of the views",
-    ]
-    return markdown(header, rows)
+    return markdown(["set", "samples", "classes", "features of the views"], rows)
+
+
+def widths(features):
+    runs = [(len(list(same)), width) for width, same in groupby(features)]
+    return ", ".join(f"{n}×{width}" if n > 1 else str(width) for n, width in runs)
 
 
 def corruptions(table, metric="nmi"):
@@ -254,16 +249,19 @@ def weights(args, kinds):
 
 
 def troubles(table):
-    """Why there is no result: a line for each method and reason, as a list of at most one text."""
+    """Why there is no result, other than the limit of time: a line for each method and reason."""
     lost = table[table["status"] != "ok"].drop_duplicates(["dataset", "method"])
     slow = lost["reason"].str.contains("max_seconds")
-    lost = lost.assign(reason=lost["reason"].where(~slow, "longer than the limit"))
     every = table["dataset"].nunique()
-    why = lost.groupby(["method", "reason"], sort=False)["dataset"].agg(
-        lambda names: "all" if len(names) == every else ", ".join(names)
+    why = (
+        lost[~slow]
+        .groupby(["method", "reason"], sort=False)["dataset"]
+        .agg(lambda names: "all" if len(names) == every else ", ".join(names))
     )
-    text = "\n".join(f"- {method}: {reason} ({sets})" for (method, reason), sets in why.items())
-    return [text] * bool(text)
+    lines = [f"- {method}: {reason} ({sets})" for (method, reason), sets in why.items()]
+    if slow.any():
+        lines.insert(0, "- All others that failed or were skipped: longer than the limit")
+    return ["\n".join(lines)] if lines else []
 
 
 def said(parser, args):
@@ -305,9 +303,9 @@ def report(args, kinds, table, clean):
         if OURS in args.methods and len(args.methods) + bool(args.against) > 1:
             parts.append(f"Paired by dataset:\n\n{paired(found)}")
         if OURS in args.methods:
-            parts.append(f"Beside published results:\n\n{published(found.table)}")
+            parts.append(f"Published results:\n\n{published(found.table)}")
         parts += troubles(found.table)
-        parts.append(f"Inputs:\n\n{inputs(clean)}")
+        parts.append(f"Data:\n\n{inputs(clean)}")
     if len(kinds) > bool(clean):
         parts.append(f"Mean NMI of the corrupted sets:\n\n{corruptions(table)}")
         if OURS in args.methods:
