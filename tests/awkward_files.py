@@ -1,6 +1,6 @@
 """Tables from Excel, R and portals, and what `manyview fit` does with each.
 
-``python tests/awkward_files.py docs/guide/files.md`` writes the lists of that page.
+``python tests/awkward_files.py docs/guide/files.md`` writes the table of that page.
 """
 
 from __future__ import annotations
@@ -317,8 +317,7 @@ def _in(folder: Path, item: str) -> str:
 
 
 def table() -> str:
-    """The situations of the page: those that are read as they are, and the questions, as Markdown."""
-    read = []
+    """The tables that need an option, as Markdown."""
     questions: dict[str, list[str]] = {}
     for case in CASES:
         with tempfile.TemporaryDirectory() as folder:
@@ -327,18 +326,8 @@ def table() -> str:
             options = dict.fromkeys(re.findall(r"--[a-z-]+", said[0]))
             remedy = ", ".join(f"`{option}`" for option in options) or "as the message says"
             questions.setdefault(remedy, []).append(case.title)
-        elif not case.options:
-            read.append(case.title)
     rows = [f"| {remedy} | {'; '.join(titles)} |" for remedy, titles in questions.items()]
-    return "\n".join(
-        [
-            f"Read without options: {'; '.join(read)}.",
-            "",
-            "| what to do | table |",
-            "|---|---|",
-            *rows,
-        ]
-    )
+    return "\n".join(["| what to do | table |", "|---|---|", *rows])
 
 
 def main(page: Path) -> None:
