@@ -19,7 +19,7 @@ from manyview.engines.threads import Threads
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
 from manyview.regularizers import GraphTerm, NoPenalty
-from manyview.wmnmf import Problem, Settings, run
+from manyview.wmnmf import Loop
 
 Task = Callable[[], object]
 #: Iterations (and reads of X, and products) timed together.
@@ -204,12 +204,11 @@ def time_to_objective(n: int = 20_000, m: int = 200, k: int = 10, rounds: int = 
                 times.append(time.process_time())
 
             begun = time.process_time()
-            history = run(
-                Problem([X], [NoPenalty()], solver),
-                start,
-                Settings(1.0, 0.0, 1, count, learn_view_weights=False, learn_sample_weights=False),
-                callback=clock,
-            ).history["objective"][1:-1]
+            loop = Loop(
+                [X], [NoPenalty()], solver, 1.0, 0.0, 1, count, learn_view_weights=False,
+                learn_sample_weights=False, callback=clock,
+            )  # fmt: skip
+            history = loop.run(start).history["objective"][1:-1]
             values[name], clocks[name] = history, np.array(times) - begun
         for count in found:
             reached = np.flatnonzero(values["hals"] <= values["mu"][count - 1] * (1 + 1e-9))
@@ -261,7 +260,7 @@ def loop_memory(n: int = 200_000, m: int = 200, k: int = 10, n_views: int = 4) -
     Xs = [Scaled(X, s, np.dtype(float)) for X, s in zip(data, scalings, strict=True)]
     solver = Multiplicative()
     start = starting_factors(Xs, "random", k, terms, solver, 5.0, rng)
-    run(Problem(Xs, terms, solver), start, Settings(5.0, 0.01, 2, 2))
+    Loop(Xs, terms, solver, 5.0, 0.01, 2, 2).run(start)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     size = sum(X.nbytes for X in data)

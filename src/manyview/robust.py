@@ -1107,7 +1107,7 @@ def run_robust(
 
     ``checkpoint`` is offered the state before every iteration, and a broken-off loop goes on from there.
     """
-    progress = Progress(max_iter, 1, 1, callback)
+    progress = Progress(max_iter, callback)
 
     def recorded(state: RobustState) -> RobustState:
         terms = eq.robust_objective(

@@ -1,7 +1,7 @@
 """WMNMF, the method of the paper: a loop of multiplicative (or HALS) steps, weights in closed form, labels.
 
-Read from top to bottom: the parameters, `WMNMF._fit` (the recipe), results and new samples, then `run`
-and `Loop` (the steps of Algorithm 1), the state they pass on, and the warnings. Formulas are in
+Read from top to bottom: the parameters, `WMNMF._fit` (the recipe), results and new samples, then `Loop`
+(the steps of Algorithm 1), the state it passes on, and the warnings. Formulas are in
 `manyview.maths.equations`, starts in `manyview.initialize`. `tests/reference/wmnmf.py` is the method in
 dense NumPy.
 """
@@ -386,7 +386,11 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if not (holes or isinstance(Xs[0], DeviceView)):  # tensors were checked where they are
             check_finite(fitted, views.names)
         sums = beside(partial(checksums, fitted))
-        self._warn_extremes(views)
+        single = self.dtype is not None and np.dtype(self.dtype) == np.float32
+        for X, name in zip(views.matrices, views.names, strict=True):
+            tell_outliers(X, name)
+            if not self._allows_negative(name) and not (single and tell_rounded(X, name)):
+                tell_level(X, name)
 
         # 2. The neighbor graph of each view, or another regularizer.
         if isinstance(self.regularizer, dict):
@@ -408,7 +412,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             tell_few_kinds(int(kinds.max()) + 1, self.n_clusters)
 
         # 3. Starting factors, then 4. the loop; both for each of ``n_init`` starts.
-        problem = Problem(Xs, terms, self._solver, fill, threads)
+        loop = partial(
+            Loop, Xs, terms, self._solver, **self._settings, fill=fill, threads=threads,
+            callback=self._callback, checkpoint=checkpoint,
+        )  # fmt: skip
         init = observed_init(self.init, self._columns, self._view_widths, anywhere)
 
         def fit_from_start(i: int) -> FitResult:
@@ -419,7 +426,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
                 init_consensus=self.init_consensus,
                 init_sample_weights=self.init_sample_weights,
             )  # fmt: skip
-            return run(problem, start, self._settings, self._callback, checkpoint)
+            return loop().run(start)
 
         fits: list[FitResult] = []
         for i in range(self.n_init):
@@ -646,12 +653,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         # Where rescaling lets U absorb a penalty on V (it does not for a graph, whose links pull towards
         # known rows), the same penalty with U fixed would crush the coefficients.
         counts = self._solver.unit_sums or not self.rescale
-        settings = replace(
-            self._settings,
-            learn_basis=False,
-            learn_view_weights=False,
-            tol=0.0,
-        )
+        settings = self._settings | {"learn_view_weights": False, "tol": 0.0}
         names = self.view_names_in_[self._kept()].tolist()
         placed = []
         for start, errors, V in zip(self._starts, self._entry_errors, known, strict=True):
@@ -662,10 +664,13 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
             ]
             rows = masked(Xs, names, self._solver, start.consensus.shape[1])
             fill, threads = self._filling(Xs, start), Threads(self.n_jobs)
-            problem = Problem(rows, terms, self._solver, fill, threads, errors)
             V_star = consensus_of(start, V, self.p)
             first = Factors(start.U, tuple(V), V_star, start.alpha, starting_weights(rows))
-            placed.append(run(problem, first, settings).factors)
+            loop = Loop(
+                rows, terms, self._solver, **settings, learn_basis=False, fill=fill,
+                threads=threads, entry_errors=errors,
+            )  # fmt: skip
+            placed.append(loop.run(first).factors)
         return placed
 
     def partial_fit(self, X: Any, y: object = None) -> Self:
@@ -817,8 +822,9 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         return self.n_components or self.n_clusters
 
     @property
-    def _settings(self) -> Settings:
-        return Settings(**{k: v for k, v in vars(self).items() if k in Settings.__annotations__})
+    def _settings(self) -> dict[str, Any]:
+        """The numbers and switches of the loop."""
+        return {k: v for k, v in vars(self).items() if k in SETTINGS}
 
     @property
     def _output_unit(self) -> float:
@@ -873,14 +879,6 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._columns = masks
         return observed_part(given, masks)
 
-    def _warn_extremes(self, views: Views) -> None:
-        """Say which views hold gross outliers, or are so far above 0 that clusters may be lost."""
-        single = self.dtype is not None and np.dtype(self.dtype) == np.float32
-        for X, name in zip(views.matrices, views.names, strict=True):
-            tell_outliers(X, name)
-            if not self._allows_negative(name) and not (single and tell_rounded(X, name)):
-                tell_level(X, name)
-
     def _allows_missing(self, name: str = "") -> bool:
         return self._of_view("missing", name) == "allow"
 
@@ -914,52 +912,74 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
 # --- the loop -----------------------------------------------------------------------------------
 
 
-def run(
-    problem: Problem,
-    start: Factors,
-    settings: Settings,
-    callback: Callback | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> FitResult:
-    """Minimize O from ``start``.
+#: Parameters of `WMNMF` that the loop has under the same name.
+SETTINGS = (
+    "p", "beta", "max_iter", "inner_iter", "tol", "inner_tol", "absolute_tol", "rescale",
+    "learn_view_weights", "learn_sample_weights",
+)  # fmt: skip
+
+
+@dataclass
+class Loop:
+    """The loop over rounds and views: the views, their terms, the steps, and the settings (see `WMNMF`).
 
     Where entries are unobserved, α compares the gaps of observed rows and w the errors of observed
-    entries, those of unseen rows with the problem's ``entry_errors``. A loop that ``checkpoint`` has
-    seen broken off goes on where it was, to the same bits.
+    entries, those of unseen rows with ``entry_errors``. A loop that ``checkpoint`` has seen broken off goes
+    on where it was, to the same bits.
     """
-    for g in problem.terms:
-        check_needs(problem.solver, g)
-    loop = Loop(problem, settings, callback, checkpoint)
-    state, stop = loop.begin(start), None
-    while stop is None:
-        for s in range(state.view, len(loop.passes)):
-            state = loop.iterate(state, s)
-            if loop.progress.stopped:
-                break
-        state = loop.weigh(state)
-        stop = loop.verdict(state)
-        state = replace(
-            state, round=state.round + 1, view=0, iteration=1, previous=loop.progress.last
-        )
-    found = [mean_error(*of) for of in zip(problem.views, state.residuals, strict=True)]
-    return FitResult(state.factors, loop.progress.history(), state.round - 1, stop, found)
 
+    views: Sequence[Any]
+    terms: Sequence[Term]
+    solver: Solver
+    p: float
+    beta: float
+    max_iter: int
+    inner_iter: int
+    tol: float = 0.0
+    inner_tol: float = 0.0
+    absolute_tol: bool = False
+    rescale: bool = True
+    learn_view_weights: bool = True
+    learn_sample_weights: bool = True
+    _: KW_ONLY
+    #: Whether U moves; placing unseen rows keeps it.
+    learn_basis: bool = True
+    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
+    fill: Fill | None = None
+    threads: Threads | None = None
+    #: The mean error of an entry of each view, where that is known from the fitted rows.
+    entry_errors: Sequence[float] | None = None
+    callback: Callback | None = None
+    checkpoint: Checkpoint | None = None
 
-class Loop:
-    """The steps from one `State` to the next."""
+    def __post_init__(self) -> None:
+        for g in self.terms:
+            check_needs(self.solver, g)
+        self.passes = [rows_of(X, self.solver, self.threads) for X in self.views]
+        self.observed = views_that_tell(list(self.views))
+        total = self.max_iter * self.inner_iter * len(self.passes)
+        self.progress = Progress(total, self.callback)
 
-    def __init__(
-        self,
-        problem: Problem,
-        settings: Settings,
-        callback: Callback | None,
-        checkpoint: Checkpoint | None,
-    ):
-        self.problem, self.settings, self.checkpoint = problem, settings, checkpoint
-        self.passes = [rows_of(X, problem.solver, problem.threads) for X in problem.views]
-        self.observed = views_that_tell(list(problem.views))
-        n_views = len(self.passes)
-        self.progress = Progress(settings.max_iter, settings.inner_iter, n_views, callback)
+    def run(self, start: Factors) -> FitResult:
+        """Minimize O from ``start``."""
+        state, stop = self.begin(start), None
+        while stop is None:
+            for s in range(state.view, len(self.passes)):
+                state = self.iterate(state, s)
+                if self.progress.stopped:
+                    break
+            state = self.weigh(state)
+            if self.progress.stopped:
+                stop = Stop.CALLBACK
+            elif self._settled(state.previous, self.tol):
+                stop = Stop.CONVERGED
+            elif state.round == self.max_iter:
+                stop = Stop.MAX_ITER if self.tol > 0 else Stop.ROUNDS
+            state = replace(
+                state, round=state.round + 1, view=0, iteration=1, previous=self.progress.last
+            )
+        found = [mean_error(*of) for of in zip(self.views, state.residuals, strict=True)]
+        return FitResult(state.factors, self.progress.history(), state.round - 1, stop, found)
 
     def begin(self, start: Factors) -> State:
         """Where a checkpoint left the loop; otherwise the state of the factors a fit starts with."""
@@ -976,7 +996,7 @@ class Loop:
             tuple(p.all_residuals(*f) for p, *f in zip(self.passes, start.U, start.V, strict=True)),
             errors=(),
             gaps=(),
-            penalties=tuple(g.value(V) for g, V in zip(self.problem.terms, start.V, strict=True)),
+            penalties=tuple(g.value(V) for g, V in zip(self.terms, start.V, strict=True)),
         )
         state = replace(state, errors=self._errors(state), gaps=self._gaps(state))
         self._record(state, 0, -1, 0)
@@ -984,60 +1004,56 @@ class Loop:
 
     def iterate(self, state: State, s: int) -> State:
         """All inner iterations on view s: U, then V, with the weights and the consensus kept."""
-        view, settings = self.passes[s], self.settings
-        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** settings.p)
-        view.begin(state.V[s], state.consensus, w2, w2, self.problem.terms[s], settings.learn_basis)
-        if settings.learn_basis and state.sums is not None:
+        view = self.passes[s]
+        w2, a = state.w[:, s] ** 2, float(state.alpha[s] ** self.p)
+        view.begin(state.V[s], state.consensus, w2, w2, self.terms[s], self.learn_basis)
+        if self.learn_basis and state.sums is not None:
             view.sums = Sums(*state.sums)  # a pass that adds them anew may differ in the last bit
-        elif settings.learn_basis:
+        elif self.learn_basis:
             view.sum(state.V[s])
         state = replace(state, view=s, sums=None, history={})
-        for inner in range(state.iteration, settings.inner_iter + 1):
+        for inner in range(state.iteration, self.inner_iter + 1):
             state = replace(state, iteration=inner)
             if self.checkpoint is not None:
                 self.checkpoint.offer(partial(self._saved, state))
-            U = view.step_U(state.U[s], a) if settings.learn_basis else state.U[s]
-            last = inner == settings.inner_iter
-            V = view.step_V(U, state.V[s], a, settings.beta, residuals=last)
+            U = view.step_U(state.U[s], a) if self.learn_basis else state.U[s]
+            last = inner == self.inner_iter
+            V = view.step_V(U, state.V[s], a, self.beta, residuals=last)
             error, gap, penalty = view.error(U), view.gap(U, V), view.penalty
             state = state.of_view(s, U=U, V=V, errors=error, gaps=gap, penalties=penalty)
             before = self.progress.last
             if self._record(state, state.round, s, inner):
                 break
-            if self._settled(before, settings.inner_tol):
+            if self._settled(before, self.inner_tol):
                 break
-        return self._end_of_view(state, s)
-
-    def _end_of_view(self, state: State, s: int) -> State:
-        """Residuals, stand-ins and the scale of U, once the iterations on a view are done."""
-        view, settings, problem = self.passes[s], self.settings, self.problem
+        # Residuals, stand-ins and the scale of U.
         U, V = state.U[s], state.V[s]
-        early = state.iteration < settings.inner_iter
+        early = state.iteration < self.inner_iter
         residuals = view.all_residuals(U, V) if early else view.residuals
         V = view.collect(V)
         view.release()
-        new = V if problem.fill is None else problem.fill(s, V)
-        if settings.rescale and settings.learn_basis and not problem.solver.unit_sums:
+        new = V if self.fill is None else self.fill(s, V)
+        if self.rescale and self.learn_basis and not self.solver.unit_sums:
             U, new = eq.rescale(U, new)
-        penalty = state.penalties[s] if new is V else problem.terms[s].value(new)
+        penalty = state.penalties[s] if new is V else self.terms[s].value(new)
         state = state.of_view(s, U=U, V=new, residuals=residuals, penalties=penalty)
         return replace(state, iteration=1)
 
     def weigh(self, state: State) -> State:
         """α, then V*, then w, in closed form."""
-        views, settings = self.problem.views, self.settings
-        if settings.learn_view_weights:
+        views = self.views
+        if self.learn_view_weights:
             gaps = [
                 float(expected_gap(X, gap)) for X, gap in zip(views, self._gaps(state), strict=True)
             ]
             reach = reaches(list(views), state.consensus.shape[1])
-            state = replace(state, alpha=eq.weights_of_gaps(np.array(gaps), settings.p, reach))
+            state = replace(state, alpha=eq.weights_of_gaps(np.array(gaps), self.p, reach))
         q = [U.sum(axis=0) for U in state.U]
-        V_star = eq.consensus(list(state.V), q, state.alpha, settings.p)
+        V_star = eq.consensus(list(state.V), q, state.alpha, self.p)
         state = replace(state, consensus=V_star)
         state = replace(state, gaps=self._gaps(state))
-        if settings.learn_sample_weights:
-            known: Any = self.problem.entry_errors or [None] * len(views)
+        if self.learn_sample_weights:
+            known: Any = self.entry_errors or [None] * len(views)
             whole = [
                 expected_residuals(*of) for of in zip(views, state.residuals, known, strict=True)
             ]
@@ -1050,22 +1066,11 @@ class Loop:
         self._record(state, state.round, -1, 0)
         return state
 
-    def verdict(self, state: State) -> Stop | None:
-        """Whether the loop ends after this round, and why."""
-        settings = self.settings
-        if self.progress.stopped:
-            return Stop.CALLBACK
-        if self._settled(state.previous, settings.tol):
-            return Stop.CONVERGED
-        if state.round < settings.max_iter:
-            return None
-        return Stop.MAX_ITER if settings.tol > 0 else Stop.ROUNDS
-
     def _settled(self, before: Any, tol: float) -> bool:
         """Whether the objective has changed by no more than ``tol`` since it was ``before``."""
         if tol <= 0:
             return False
-        size = 1.0 if self.settings.absolute_tol else abs(float(before))
+        size = 1.0 if self.absolute_tol else abs(float(before))
         return abs(float(before - self.progress.last)) <= tol * size
 
     def _gaps(self, state: State) -> tuple[Any, ...]:
@@ -1079,15 +1084,14 @@ class Loop:
 
     def _record(self, state: State, round_: int, view: int, iteration: int) -> bool:
         """Keep a line of the history; True if the callback stops the fit."""
-        settings = self.settings
         terms = eq.objective(
-            state.errors, state.gaps, state.alpha, settings.p, state.penalties, settings.beta
+            state.errors, state.gaps, state.alpha, self.p, state.penalties, self.beta
         )
         return self.progress.record(round_, view, iteration, terms, state)
 
     def _saved(self, state: State) -> State:
         """The state with all that only the passes and the record hold."""
-        sums = self.passes[state.view].sums if self.settings.learn_basis else None
+        sums = self.passes[state.view].sums if self.learn_basis else None
         return replace(
             state,
             V=tuple(view.collect(V) for view, V in zip(self.passes, state.V, strict=True)),
@@ -1112,9 +1116,10 @@ class Progress:
         "objective",
     )
 
-    def __init__(self, max_iter: int, inner_iter: int, n_views: int, callback: Callback | None):
+    def __init__(self, total: int, callback: Callback | None):
         self.rows: list[tuple[Any, ...]] = []
-        self.total = max_iter * inner_iter * n_views
+        #: Iterations if none is saved.
+        self.total = total
         self.callback, self.stopped, self.last = callback, False, np.inf
 
     def record(
@@ -1175,41 +1180,7 @@ def consensus_of(factors: Factors, V: Sequence[Array], p: float) -> Array:
     return eq.consensus(list(V), [U.sum(axis=0) for U in factors.U], factors.alpha, p)
 
 
-# --- settings and state of the loop -------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The numbers and switches of the loop; `WMNMF` describes them."""
-
-    p: float
-    beta: float
-    max_iter: int
-    inner_iter: int
-    tol: float = 0.0
-    #: The share of the objective below which an iteration on a view is the last one.
-    inner_tol: float = 0.0
-    #: Whether both are differences of the objective rather than shares of it.
-    absolute_tol: bool = False
-    rescale: bool = True
-    #: Whether U moves; placing unseen rows keeps it.
-    learn_basis: bool = True
-    learn_view_weights: bool = True
-    learn_sample_weights: bool = True
-
-
-@dataclass(frozen=True)
-class Problem:
-    """The views of one fit, their terms, and the steps on them."""
-
-    views: Sequence[Any]
-    terms: Sequence[Term]
-    solver: Solver
-    #: ``fill(s, V)`` gives rows that view s hardly observes the coefficients of their stand-ins.
-    fill: Fill | None = None
-    threads: Threads | None = None
-    #: The mean error of an entry of each view, where that is known from the fitted rows.
-    entry_errors: Sequence[float] | None = None
+# --- the state of the loop ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -359,7 +359,7 @@ def test_a_fit_that_fails_leaves_no_tensors_behind():
 
 
 def test_numbers_that_overflow_are_noticed_at_the_end():
-    progress = Progress(3, 1, 1, None)
+    progress = Progress(3, None)
     for value in (2.0, torch.nan, torch.nan):
         progress.record(1, 0, 1, {"a": 0.0, "b": 0.0, "c": 0.0, "objective": torch.tensor(value)})
     with pytest.raises(ValueError, match="the objective is nan in round 1"):

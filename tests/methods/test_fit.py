@@ -15,7 +15,7 @@ from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative, SimplexHALS
 from manyview.regularizers import Graph, NoPenalty, Orthogonal, Sparse
 from manyview.robust import RobustWMNMF
-from manyview.wmnmf import WMNMF, Problem, Settings, run
+from manyview.wmnmf import WMNMF, Loop
 
 REGULARIZERS = {
     "graph": Graph(3),
@@ -49,7 +49,7 @@ def test_the_objective_never_rises(solver, regularizer, seed):
     solver = SOLVERS[solver]()
     beta = [0.01, 1.0, 100.0, 0.3][seed]
     Xs, start, terms = random_problem(seed, solver, REGULARIZERS[regularizer])
-    result = run(Problem(Xs, terms, solver), start, Settings(3, beta, 6, 8, rescale=False))
+    result = Loop(Xs, terms, solver, 3, beta, 6, 8, rescale=False).run(start)
     values = result.history["objective"]
     assert np.diff(values).max() <= 1e-10 * values[0]
     assert values[-1] < values[0]
@@ -67,7 +67,7 @@ def test_the_objective_never_rises(solver, regularizer, seed):
 def test_history_ends_at_the_objective_written_out(solver):
     solver = SOLVERS[solver]()
     Xs, start, terms = random_problem(0, solver, Graph(3))
-    result = run(Problem(Xs, terms, solver), start, Settings(3, 0.2, 3, 4))
+    result = Loop(Xs, terms, solver, 3, 0.2, 3, 4).run(start)
     f = result.factors
     expected = 0.0
     for s, X in enumerate(Xs):
@@ -84,7 +84,7 @@ def test_entries_of_a_positive_start_stay_positive():
     Xs, start, terms = random_problem(1, solver, Graph(3))
     Xs[0][:, 0] = 0
     Xs[1][3] = 0
-    result = run(Problem(Xs, terms, solver), start, Settings(3, 0.1, 4, 10))
+    result = Loop(Xs, terms, solver, 3, 0.1, 4, 10).run(start)
     for array in (*result.factors.U, *result.factors.V, result.factors.consensus):
         assert (array > 0).all()
 
@@ -142,9 +142,9 @@ def test_hals_is_ahead_of_the_multiplicative_rule():
     for name, kind in SOLVERS.items():
         terms = [NoPenalty()] * 2
         start = starting_factors(Xs, "random", 4, terms, SimplexHALS(), 3, np.random.default_rng(1))
-        results[name] = run(Problem(Xs, terms, kind()), start, Settings(3, 0.0, 2, 20)).history[
-            "reconstruction"
-        ][-1]
+        results[name] = (
+            Loop(Xs, terms, kind(), 3, 0.0, 2, 20).run(start).history["reconstruction"][-1]
+        )
     assert results["hals"] <= results["multiplicative"]
 
 

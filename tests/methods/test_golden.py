@@ -11,7 +11,7 @@ from manyview.initialize import gnmf, starting_factors
 from manyview.maths import equations as eq
 from manyview.maths.solvers import Multiplicative
 from manyview.regularizers import GraphTerm, NoPenalty
-from manyview.wmnmf import Problem, Settings, run
+from manyview.wmnmf import Loop
 
 VIEWS = (1, 2, 3)
 
@@ -102,7 +102,7 @@ def test_first_round_of_the_whole_method(scaled):
     solver = Multiplicative()
     rng = np.random.default_rng(0)
     start = starting_factors(views, init, 3, [NoPenalty()] * 3, solver, 5, rng)
-    factors = run(Problem(views, terms, solver), start, Settings(5, 0.01, 1, 30)).factors
+    factors = Loop(views, terms, solver, 5, 0.01, 1, 30).run(start).factors
     close(factors.alpha, golden[f"alphas_sc{scaled}_r1"], 1e-9)
     close(factors.consensus, golden[f"Vstar_sc{scaled}_r1"], 1e-9)
     for s in VIEWS:

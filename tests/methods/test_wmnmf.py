@@ -456,14 +456,14 @@ def test_a_mask_without_holes_changes_nothing():
     from manyview.initialize import starting_factors
     from manyview.maths.solvers import Multiplicative
     from manyview.regularizers import Graph
-    from manyview.wmnmf import Problem, Settings, run
+    from manyview.wmnmf import Loop
 
     views, _ = blobs()
     terms, solver = [Graph().prepare(X) for X in views], Multiplicative()
     results = []
     for Xs in (views, [MaskedView(X) for X in views]):
         start = starting_factors(Xs, "gnmf", 3, terms, solver, 5, np.random.default_rng(0))
-        results.append(run(Problem(Xs, terms, solver), start, Settings(5, 0.01, 2, 10)))
+        results.append(Loop(Xs, terms, solver, 5, 0.01, 2, 10).run(start))
     plain, masked = results
     np.testing.assert_allclose(masked.factors.consensus, plain.factors.consensus, rtol=1e-8)
     np.testing.assert_allclose(masked.factors.w, plain.factors.w, rtol=1e-6)

@@ -21,7 +21,7 @@ from manyview.paper.experiments import EXPERIMENTS, Cell, Experiment, Options, g
 from manyview.paper.lihc import load_lihc
 from manyview.paper.results import DIGITS
 from manyview.paper.tasks import Rounds
-from manyview.wmnmf import Problem, Settings, run
+from manyview.wmnmf import Loop
 
 
 def reproduce(names, out, **settings):
@@ -253,8 +253,8 @@ def test_plain_numpy_does_the_same_iteration():
     a = float(start.alpha[s] ** P)
     args = (A, A.sum(axis=1), start.consensus, start.w[:, s], a, BETA)
     U, V = costs.plain_iteration(fit.Xs[s], start.U[s], start.V[s], *args)
-    problem = Problem(fit.Xs, fit.terms, Multiplicative())
-    ours = run(problem, start, Settings(P, BETA, 1, 1, rescale=False)).factors
+    loop = Loop(fit.Xs, fit.terms, Multiplicative(), P, BETA, 1, 1, rescale=False)
+    ours = loop.run(start).factors
     np.testing.assert_allclose(U, ours.U[s], rtol=1e-9)
     np.testing.assert_allclose(V, ours.V[s], rtol=1e-9)
 

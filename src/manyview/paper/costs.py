@@ -19,7 +19,7 @@ from manyview.maths.solvers import Multiplicative
 from manyview.nonnegative import fit_nonnegative
 from manyview.regularizers import Graph
 from manyview.views.views import as_views
-from manyview.wmnmf import WMNMF, Problem, Settings, run
+from manyview.wmnmf import WMNMF, Loop
 
 #: The estimator's defaults.
 P, BETA, INNER, ROUNDS, NEIGHBORS = 5.0, 0.01, 30, 2, 5
@@ -71,7 +71,7 @@ def ours(n_samples: int, n_views: int, n_features: int, seed: int) -> Tables:
     parts = {"graph": clock.lap()}
     start = starting_factors(Xs, "gnmf", CLUSTERS, terms, solver, P, rng)
     parts["start"] = clock.lap()
-    fit = run(Problem(Xs, terms, solver), start, Settings(P, BETA, ROUNDS, INNER))
+    fit = Loop(Xs, terms, solver, P, BETA, ROUNDS, INNER).run(start)
     parts["loop"] = clock.lap()
     assign(fit.factors.consensus, CLUSTERS, "spectral", rng)
     parts["labels"] = clock.lap()

@@ -30,7 +30,7 @@ from manyview.maths.spectrum import part_sizes
 from manyview.metrics import scores
 from manyview.regularizers import Graph, Term
 from manyview.robust import RobustWMNMF
-from manyview.wmnmf import WMNMF, Problem, Settings, run
+from manyview.wmnmf import WMNMF, Loop
 
 from . import costs
 from .costs import BETA, INNER, P, scaled
@@ -194,8 +194,8 @@ class Rounds:
         factors = self.start
         for _ in range(n_rounds):
             given = {"p": P, "beta": BETA, "max_iter": 1, "inner_iter": inner_iter}
-            problem = Problem(self.Xs, self.terms, Multiplicative())
-            result = run(problem, factors, Settings(**(given | settings)))
+            loop = Loop(self.Xs, self.terms, Multiplicative(), **(given | settings))
+            result = loop.run(factors)
             factors = result.factors
             yield result
 
