@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from numbers import Integral
 from typing import Any
 
@@ -44,7 +44,6 @@ __all__ = ["NoClustersWarning", "Selection", "select_n_clusters", "usual_candida
 def select_n_clusters(
     views: Any,
     candidates: Iterable[int] | None = None,
-    method: str | None = None,
     *,
     model: Any = None,
     max_samples: int = MAX_SAMPLES,
@@ -71,14 +70,12 @@ def select_n_clusters(
     candidates : iterable of int, optional
         By default 2 to 14 and, where there are ten samples for each cluster, 16, 18, 20, 23, 26, 30,
         35, 40, 50, 60, 80 and 100. 1 is no candidate: it is the result where no clusters are found.
-    method : {"bicv", "imputation"}, optional
-        With a `WMNMF` only: bi-cross-validation (default), or the error on a hidden tenth of the entries.
     model : RobustWMNMF or WMNMF, optional
         Its settings (neighbors, scale, views, …) are used; it is not changed. For a `WMNMF` the rank of
-        its own fits is chosen, on its own scaled views and with its own objective: the share of the
-        variation of unseen entries that its consensus of rank K does not explain, in 4 runs on up to 150
-        features of each view. The result is the smallest rank after which at most a tenth of the decrease
-        is left. Complete views only.
+        its own fits is chosen by bi-cross-validation, on its own scaled views and with its own objective:
+        the share of the variation of left-out blocks that its consensus of rank K does not explain, in 4
+        runs on up to 150 features of each view. The result is the smallest rank after which at most a tenth
+        of the decrease is left. Complete views only.
     max_samples : int, default=1000
         Of more samples a random part of this size is used.
     batch : sequence or Series, optional
@@ -106,7 +103,7 @@ def select_n_clusters(
             raise ValueError(
                 "batch is for RobustWMNMF; leave it out, or choose by model=RobustWMNMF()"
             )
-        return _rank_of_wmnmf(views, candidates, method, model, max_samples, rng)
+        return _rank_of_wmnmf(views, candidates, model, max_samples, rng)
     model = RobustWMNMF() if model is None else model
     if not isinstance(model, RobustWMNMF):
         raise TypeError(
@@ -114,8 +111,6 @@ def select_n_clusters(
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )
-    if method is not None:
-        raise ValueError(f"method applies to model=WMNMF() only, got {method!r}; leave it out")
     given = as_views(
         views,
         model.views,
@@ -170,32 +165,25 @@ def _candidates(candidates: Any, n_samples: int) -> list[int]:
 
 # --- the rank of WMNMF --------------------------------------------------------------------------
 
-#: Columns of a view that are fitted, groups of rows and columns in bi-cross-validation, share of entries
-#: hidden for imputation, and random runs.
-COLUMNS, GROUPS, HIDDEN, RUNS = 150, 3, 0.1, 4
+#: Columns of a view that are fitted, groups of rows and of columns, and random runs.
+COLUMNS, GROUPS, RUNS = 150, 3, 4
 #: Share of the decrease of the error that may be left at the chosen rank: the views pull at each other's
 #: parts, and further ranks always ease that a little.
 SLACK = 0.1
-#: Times that hidden entries are estimated anew before their error is measured.
-REFILLS = 5
 
 
 def _rank_of_wmnmf(
     views: Any,
     candidates: Iterable[int] | None,
-    method: str | None,
     model: WMNMF,
     max_samples: int,
     rng: np.random.Generator,
 ) -> Selection:
-    """The smallest rank with about the best error on unseen entries.
+    """The smallest rank with about the best error on left-out blocks.
 
     A rank is as good as the best where it is within one standard error, or where at most `SLACK` of the
     decrease from rank 1 is left; a decrease by less than that share of the error is none.
     """
-    method = "bicv" if method is None else method
-    if not isinstance(method, str) or method not in CRITERIA:
-        raise ValueError(f"method must be among {', '.join(CRITERIA)}; got {method!r}")
     given = as_views(
         views, model.views, allow_negative=model._allows_negative, caller="select_n_clusters"
     )
@@ -211,14 +199,14 @@ def _rank_of_wmnmf(
     possible = [K for K in asked if limit >= K]
     if not possible:
         raise ValueError(
-            f"the blocks that {method} can fit hold a rank of {limit} at most, less than every "
+            f"the blocks that are fitted hold a rank of {limit} at most, less than every "
             "candidate; use more samples or features, or lower the candidates"
         )
     if len(possible) < len(asked):
         notes.append(f"The fitted blocks hold a rank of {limit} at most: no more was tried.")
     with threadpool_limits(1):
-        runs = own_curves(given, model, [1, *possible], method, RUNS, rng)
-    ranks = [1, *possible]
+        ranks = [1, *possible]
+        runs = own_curves(given, model, ranks, RUNS, rng)
     mean, error = runs.mean(axis=0), runs.std(axis=0, ddof=1) / np.sqrt(len(runs))
     best = int(np.nan_to_num(mean, nan=np.inf).argmin())
     # Paired: the runs' common level cancels, what is left is the error of the difference.
@@ -229,15 +217,14 @@ def _rank_of_wmnmf(
     known = not np.isnan(mean).any()
     pick = int(np.flatnonzero(close).min()) if known else 0
     K = ranks[pick]
-    unseen = {"bicv": "left-out blocks", "imputation": "hidden entries"}[method]
     if not known:
         reason = "The views do not vary, so no rank can be chosen."
     elif pick == 0:
-        reason = f"No candidate predicts {unseen} better than rank 1 (error {mean[0]:.3f})."
+        reason = f"No candidate predicts left-out blocks better than rank 1 (error {mean[0]:.3f})."
     else:
         reason = (
-            f"A consensus of rank {K} leaves {mean[pick]:.3f} of the variation of {unseen} unexplained; "
-            f"rank 1 leaves {mean[0]:.3f}, and the best rank, {ranks[best]}, {mean[best]:.3f}."
+            f"A consensus of rank {K} leaves {mean[pick]:.3f} of the variation of left-out blocks "
+            f"unexplained; rank 1 leaves {mean[0]:.3f}, and the best rank, {ranks[best]}, {mean[best]:.3f}."
         )
     table = {
         "n_clusters": np.array(possible), "score": mean[1:], "error": error[1:],
@@ -250,7 +237,6 @@ def own_curves(
     views: Views,
     model: WMNMF,
     ranks: list[int],
-    method: str,
     n_runs: int,
     rng: np.random.Generator,
 ) -> Array:
@@ -264,13 +250,11 @@ def own_curves(
         columns = [np.sort(rng.permutation(X.shape[1])[:COLUMNS]) for X in Xs]
         some = [X[:, j] for X, j in zip(Xs, columns, strict=True)]
         some = [X.toarray() if sp.issparse(X) else np.asarray(X) for X in some]
-        runs.append(CRITERIA[method](some, model, ranks, rng))
+        runs.append(bicv(some, model, ranks, rng))
     return np.array(runs)
 
 
-def bicv_of_wmnmf(
-    Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator
-) -> Array:
+def bicv(Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator) -> Array:
     """Bi-cross-validation: rows and columns dealt into 3 groups each, the diagonal blocks left out.
 
     WM-NMF is fitted to the other rows and columns of all views. Its consensus V* tells the parts of all
@@ -297,36 +281,15 @@ def bicv_of_wmnmf(
                 errors[r, s] += ((left_out[s] - predicted) ** 2).sum()
         means = [X[~i][:, ~j].mean(axis=0) for X, j in zip(Xs, kept, strict=True)]
         totals += [((A - mean) ** 2).sum() for A, mean in zip(left_out, means, strict=True)]
-    return _share(errors, totals)
-
-
-def imputation_of_wmnmf(
-    Xs: list[Array], model: WMNMF, ranks: list[int], rng: np.random.Generator
-) -> Array:
-    """A tenth of the entries hidden from the fit (``missing="allow"``), and told from its consensus V*."""
-    hidden = [rng.random(X.shape) < HIDDEN for X in Xs]
-    seen = [np.where(h, np.nan, X) for X, h in zip(Xs, hidden, strict=True)]
-    means = [np.nan_to_num(np.nanmean(X, axis=0)) for X in seen]
-    errors = np.zeros((len(ranks), len(Xs)))
-    for r, fit in enumerate(_path(model, seen, ranks, rng, missing="allow")):
-        for s, (X, h) in enumerate(zip(Xs, hidden, strict=True)):
-            predicted = np.broadcast_to(means[s], X.shape)
-            for _ in range(REFILLS):
-                predicted = fit.consensus_ @ solve(np.where(h, predicted, X).T, fit.consensus_).T
-            errors[r, s] = ((X - predicted) ** 2)[h].sum()
-    gaps = zip(Xs, means, hidden, strict=True)
-    return _share(errors, np.array([((X - mean) ** 2)[h].sum() for X, mean, h in gaps]))
-
-
-#: Views, model, ranks, randomness → the unexplained share of unseen entries for every rank.
-CRITERIA: dict[str, Callable[[list[Array], WMNMF, list[int], np.random.Generator], Array]] = {
-    "bicv": bicv_of_wmnmf,
-    "imputation": imputation_of_wmnmf,
-}
+    # In units of what means leave; views that means tell wholly say nothing.
+    telling = totals > 0
+    if not telling.any():
+        return np.full(len(errors), np.nan)
+    return (errors[:, telling] / totals[telling]).mean(axis=1)
 
 
 def _path(
-    model: WMNMF, Xs: list[Array], ranks: list[int], rng: np.random.Generator, **given: str
+    model: WMNMF, Xs: list[Array], ranks: list[int], rng: np.random.Generator
 ) -> Iterator[WMNMF]:
     """The model's own fits of growing rank, each from the one before and from what that leaves.
 
@@ -335,14 +298,14 @@ def _path(
     """
     own = clone(model).set_params(
         assign_labels="argmax", n_init=1, scale=None, views=None, checkpoint=None, verbose=0,
-        callback=None, random_state=int(rng.integers(2**31)), **given,
+        callback=None, random_state=int(rng.integers(2**31)),
     )  # fmt: skip
     V = [np.zeros((len(X), 0)) for X in Xs]
     U = [np.zeros((X.shape[1], 0)) for X in Xs]
-    unit = [1 / max(float(np.nanstd(X)), 1e-300) for X in Xs]
+    unit = [1 / max(float(X.std()), 1e-300) for X in Xs]
     ends = np.cumsum([X.shape[1] for X in Xs])[:-1]
     for K in ranks:
-        gaps = [np.nan_to_num(X - v @ u.T) for X, v, u in zip(Xs, V, U, strict=True)]
+        gaps = [X - v @ u.T for X, v, u in zip(Xs, V, U, strict=True)]
         # The same rows for all views: parts that start apart are drawn to each other, not to the data.
         side_by_side = np.hstack([c * gap for c, gap in zip(unit, gaps, strict=True)])
         # As in NNDSVD: the larger nonnegative half of the leading singular pairs, never quite 0.
@@ -371,11 +334,3 @@ def solve(X: Array, U: Array, sweeps: int = 25) -> Array:
     for _ in range(sweeps):
         coordinate_sweep(V, XU, H)
     return V
-
-
-def _share(errors: Array, totals: Array) -> Array:
-    """Errors of ranks × views in units of what means leave; views that means tell wholly say nothing."""
-    telling = totals > 0
-    if not telling.any():
-        return np.full(len(errors), np.nan)
-    return (errors[:, telling] / totals[telling]).mean(axis=1)

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import manyview as mv
 from manyview.app.cli.app import app
-from manyview.selection import CRITERIA, NoClustersWarning, own_curves
+from manyview.selection import NoClustersWarning, bicv, own_curves
 from manyview.views.views import as_views
 
 
@@ -40,36 +40,31 @@ def test_the_planted_rank_comes_back(K):
     assert model.get_params() == before and not hasattr(model, "labels_")
 
 
-@pytest.mark.parametrize("method", CRITERIA)
-def test_the_unit_of_a_view_does_not_matter(method):
+def test_the_unit_of_a_view_does_not_matter():
     views = planted(3, n=60)
     other = views | {"view0": 1000 * views["view0"]}
     one, same = (
-        own_curves(as_views(v), mv.WMNMF(), [1, 3], method, 1, np.random.default_rng(0))
+        own_curves(as_views(v), mv.WMNMF(), [1, 3], 1, np.random.default_rng(0))
         for v in (views, other)
     )
     np.testing.assert_allclose(one, same, rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", CRITERIA)
-def test_nothing_is_found_where_there_is_nothing(method):
+def test_nothing_is_found_where_there_is_nothing():
     with pytest.warns(NoClustersWarning, match="No candidate predicts"):
-        found = mv.select_n_clusters(
-            no_clusters(), [2, 3], method, model=mv.WMNMF(), random_state=0
-        )
+        found = mv.select_n_clusters(no_clusters(), [2, 3], model=mv.WMNMF(), random_state=0)
     assert found.n_clusters == 1 and not found.found
 
 
-@pytest.mark.parametrize("criterion", CRITERIA.values())
-def test_unseen_entries_are_not_looked_at(criterion):
+def test_unseen_entries_are_not_looked_at():
     """Only the entries that are told may change the score; the fits must not know them."""
     Xs = [np.asarray(X) for X in planted(3, n=60).values()]
-    scores = criterion(Xs, mv.WMNMF(), [1, 3], np.random.default_rng(0))
+    scores = bicv(Xs, mv.WMNMF(), [1, 3], np.random.default_rng(0))
     assert scores[1] < 0.5 < scores[0]
     # Noise cannot be told: a fit that had seen it would do better than the means.
     rng = np.random.default_rng(1)
     noise = [1 + rng.random(X.shape) for X in Xs]
-    assert (criterion(noise, mv.WMNMF(), [1, 6], np.random.default_rng(0)) > 0.95).all()
+    assert (bicv(noise, mv.WMNMF(), [1, 6], np.random.default_rng(0)) > 0.95).all()
 
 
 def test_the_models_own_settings_are_used():
@@ -85,7 +80,6 @@ def test_the_models_own_settings_are_used():
 @pytest.mark.parametrize(
     "asked, sentence",
     [
-        ({"method": "stability"}, "among bicv, imputation; got 'stability'"),
         ({"candidates": [20, 30]}, "hold a rank of 10 at most, less than every candidate"),
         ({"max_samples": 3}, "max_samples must be an integer of at least 10"),
         ({"model": mv.baselines.MultiNMF()}, "or a WMNMF, got MultiNMF"),
@@ -104,27 +98,11 @@ def test_the_command_asks_for_the_rank_of_the_papers_method(tmp_path):
         rows += [",".join([f"s{i}", *(f"{x:.4f}" for x in row)]) for i, row in enumerate(X)]
         (tmp_path / f"{name}.csv").write_text("\n".join(rows) + "\n")
     out = tmp_path / "choice"
-    words = [
-        "select-k",
-        *files,
-        "--method",
-        "wmnmf",
-        "--to",
-        "4",
-        "--criterion",
-        "bicv",
-        "--transpose",
-        "none",
-        "--out",
-        str(out),
-    ]
+    words = ["select-k", *files, "--to", "4", "--transpose", "none", "--out", str(out)]
+    words += ["--method", "wmnmf"]
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     record = json.loads((out / "selection.json").read_text())
     assert (record["n_clusters"], record["method"]) == (3, "wmnmf")
-    words[words.index("wmnmf")] = "robust"
-    result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
-    assert result.exit_code == 2 and "--criterion works only with --method wmnmf" in result.output
-    words[words.index("robust")] = "nmf"
-    result = CliRunner().invoke(app, [*words[:-1], str(tmp_path / "other")])
+    result = CliRunner().invoke(app, [*words[:-1], "nmf"])
     assert result.exit_code == 2 and "--method must be one of robust, wmnmf" in result.output

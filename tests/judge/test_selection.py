@@ -248,7 +248,6 @@ def test_frequent_kinds_among_rare_ones_are_named():
         ({"candidates": [1]}, "1 alone leaves nothing to choose"),
         ({"candidates": [2, 61]}, "more than the 60 samples"),
         ({"candidates": [2, 40], "max_samples": 30}, "only 30 samples are used"),
-        ({"method": "bicv"}, "method applies to model=WMNMF"),
         ({"max_samples": 5}, "max_samples must be an integer of at least 10"),
         ({"views": [np.full((60, 2), np.inf)]}, "infinite"),
     ],

@@ -363,11 +363,6 @@ class SelectRequest(FileOptions, OutputOptions):
         name="--to",
     )
     method: str = METHOD("wmnmf: choose the rank by its own fits.")
-    criterion: str | None = option(
-        "For wmnmf: how to choose the rank (bicv).",
-        None,
-        choices=("bicv", "imputation"),
-    )
     seed: int = SEED()
     force: bool = FORCE()
 

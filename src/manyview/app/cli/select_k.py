@@ -30,8 +30,6 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
     """Read, judge every candidate, write selection.csv, .png and .json."""
     if ask.largest is not None and ask.largest < ask.smallest:
         raise ValueError(f"--to {ask.largest} is less than --from {ask.smallest}; raise it")
-    if ask.criterion is not None and ask.method != "wmnmf":
-        raise ValueError("--criterion works only with --method wmnmf; leave it out")
     with (
         claimed(ask.out, "select-k", force=ask.force) as place,
         voice.busy("reading the files") as tell,
@@ -49,7 +47,6 @@ def run_select_k(ask: SelectRequest, voice: Voice) -> None:
             found = select_n_clusters(
                 data.collection(),
                 tried,
-                ask.criterion,
                 model=METHODS[ask.method](),
                 random_state=ask.seed,
             )
