@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from manyview._types import Array, Split
-from manyview.engines.numpy.sources import RowSource
+from manyview.engines.protocols import RowSource
 from manyview.maths import equations as eq
 from manyview.maths.solvers import (
     SOLVERS,

@@ -49,8 +49,8 @@ from manyview.engines.numpy.presence import (
 from manyview.engines.numpy.repeats import Repeats, distinct
 from manyview.engines.numpy.scaling import RobustScaling, Scaling, fit_scaling
 from manyview.engines.numpy.scaling import scaled as scaled_view
-from manyview.engines.numpy.sources import LOOK, is_streamed, over
-from manyview.engines.protocols import Lists
+from manyview.engines.numpy.sources import is_streamed, over
+from manyview.engines.protocols import LOOK, Lists
 from manyview.engines.threads import Threads
 from manyview.labels import kmeans, pairwise_ari
 from manyview.maths import agreement as ag

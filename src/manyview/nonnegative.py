@@ -19,7 +19,8 @@ from manyview._warn import warn_user
 from manyview.base import ByView, of_view
 from manyview.engines.numpy.presence import has_nan, looking_threads, read_rows
 from manyview.engines.numpy.scaling import refuse_extreme, unit_rows
-from manyview.engines.numpy.sources import LOOK, is_streamed, over
+from manyview.engines.numpy.sources import is_streamed, over
+from manyview.engines.protocols import LOOK
 from manyview.engines.threads import blocks
 
 SCALES = ("sum", "total", "minmax", "standard", "tfidf", "sqrt")

@@ -128,7 +128,7 @@ def test_bad_files_end_in_a_sentence_and_leave_nothing(files, tmp_path, monkeypa
     bad = views[1].copy()
     bad[6 * 10 + 4, 1] = np.nan
     np.save(names[1], bad)
-    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 10 * bad.shape[1])
+    monkeypatch.setattr("manyview.engines.protocols.LOOK", 10 * bad.shape[1])
     asked = fit(names, tmp_path / "run", "--on-disk")
     refused("view 'b' (b.npy): rows 60 to 69 hold 1 NaN", *asked)
     os.truncate(names[1], 900)

@@ -112,7 +112,7 @@ def test_a_fit_from_files_has_the_bits_of_one_in_memory(make, tmp_path, monkeypa
 def test_every_scaling_is_fitted_in_blocks(scale, make, tmp_path, small_slabs, monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.random((N, 9)) * (rng.random((N, 9)) < 0.5)
-    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 100)
+    monkeypatch.setattr("manyview.engines.protocols.LOOK", 100)
     file = make(tmp_path, "v", X)
     held = sp.csr_array(X) if file.sparse else X
     (expected,), (found,) = (
@@ -283,7 +283,7 @@ def test_small_files_are_loaded_and_one_file_is_one_view(tmp_path):
 def test_neighbors_found_by_reading_blocks_are_the_nearest(make, tmp_path, monkeypatch):
     X = np.abs(np.random.default_rng(0).standard_normal((N, 20)))
     file = make(tmp_path, "v", X)
-    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 20 * 37)
+    monkeypatch.setattr("manyview.engines.protocols.LOOK", 20 * 37)
     monkeypatch.setattr(neighbors, "READ_QUERIES", 20 * 50)
     for queries in (None, X[:33] + 0.01):
         found, d = streamed_neighbors(file, 6, queries)
@@ -342,7 +342,7 @@ def test_a_bad_entry_is_told_with_file_view_and_place(value, told, make, tmp_pat
     views, _ = blobs(n=N)
     views[1][6 * 40 + 3, 2] = value
     files = {name: make(tmp_path, name, X) for name, X in zip("abc", views, strict=True)}
-    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 40 * 5)
+    monkeypatch.setattr("manyview.engines.protocols.LOOK", 40 * 5)
     model = WMNMF(3, missing="allow" if np.isnan(value) and make is as_npy else "error")
     entry = rf"\(the first is {value:g} at row 243, column 2[;)]"
     file = rf"view 'b' \({Path(files['b'].path).name}\)"
@@ -529,11 +529,12 @@ def test_a_fit_from_files_takes_little_memory(tmp_path):
         """
         import sys, threading, time, warnings
         import manyview as mv
+        from manyview.engines import protocols
         from manyview.engines.files import slabs
-        from manyview.engines.numpy import neighbors, sources
+        from manyview.engines.numpy import neighbors
         warnings.simplefilter("ignore")
         # Blocks as small against these data as the usual ones are against large data.
-        slabs.SLAB, slabs.HELD, sources.LOOK, neighbors.READ_QUERIES = 2**17, 2**19, 2**17, 2**18
+        slabs.SLAB, slabs.HELD, protocols.LOOK, neighbors.READ_QUERIES = 2**17, 2**19, 2**17, 2**18
         neighbors.GATHERED = 2**16
         def anonymous():
             text = open("/proc/self/status").read()

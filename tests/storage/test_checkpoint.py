@@ -211,7 +211,7 @@ def test_a_full_disk_is_told_and_what_was_written_is_kept(broken_off, monkeypatc
 
 
 def test_the_digest_sees_every_row_in_every_form(tmp_path, monkeypatch):
-    monkeypatch.setattr("manyview.engines.numpy.sources.LOOK", 40)
+    monkeypatch.setattr("manyview.engines.protocols.LOOK", 40)
     X = np.random.default_rng(0).random((200, 4))
     np.save(tmp_path / "x.npy", X)
     assert digest(X) == digest(on_disk(tmp_path / "x.npy")) == digest(X.copy("F"))

@@ -28,7 +28,7 @@ from manyview.engines.numpy.neighbors import (
 )
 from manyview.engines.numpy.presence import has_nan
 from manyview.engines.numpy.sources import is_streamed, reading, squared_norms
-from manyview.engines.protocols import DeviceView, FindsNeighbors, Remote, engine_part
+from manyview.engines.protocols import DeviceView, Remote, engine_part
 from manyview.engines.threads import Threads, blocks
 
 AFFINITIES = ("binary", "heat", "cosine")
@@ -48,7 +48,7 @@ def nearest_neighbors(
     that shares none is infinitely far. On a device all pairs are looked at. Of rows at equal distance
     (see `engines.numpy.neighbors`) those with smaller indices are taken.
     """
-    if isinstance(X, FindsNeighbors):
+    if hasattr(X, "neighbors"):  # rows on workers find theirs there
         return X.neighbors(n_neighbors)
     if is_streamed(X) or is_streamed(queries):
         return streamed_neighbors(X, n_neighbors, queries)

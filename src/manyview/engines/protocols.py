@@ -1,8 +1,8 @@
 """What rows offer, wherever they live, and the work of one iteration on them.
 
-A `Source` knows where rows live. A `Pass` does one iteration on one view. Sources that can do
-more than read (work where the rows are, find neighbors, make a pass of their own) say so by one of the
-small protocols below. How near rows of one view are, says a `engines.numpy.distances.Geometry`.
+A `RowSource` knows where rows live. A `Pass` does one iteration on one view. Sources that can do
+more than read (work where the rows are, make a pass of their own) say so by one of the small protocols
+below. How near rows of one view are, says a `engines.numpy.distances.Geometry`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
+import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, Number, Sums
 from manyview.maths.solvers import Solver
@@ -21,22 +22,96 @@ from manyview.maths.terms import Term
 Found = TypeVar("Found")
 
 
-@runtime_checkable
-class Readable(Protocol):
-    """Rows that can be read a block at a time."""
+#: Entries of a block that is only looked at: 8 MiB in double precision.
+LOOK = 2**20
+
+
+def looking_rows(n_features: int) -> int:
+    """Rows per block of what is only looked at."""
+    return min(max(LOOK // max(1, n_features), 1), 4096)
+
+
+class RowSource:
+    """Rows of a view that are read when they are needed, never all at once: derive your own from it.
+
+    Set ``shape``, ``dtype`` (float32 or float64) and, for SciPy matrices, ``sparse``; write ``read``.
+    """
 
     shape: tuple[int, int]
+    dtype: np.dtype
+    sparse = False
+    #: Rows are never read all at once.
+    on_disk, keep = True, True
+    ndim = 2
+    #: The name of the view, for messages.
+    view = ""
 
     def read(self, rows: slice) -> Matrix:
-        """These rows, in memory."""
+        """Read some rows, one after the other.
 
+        Parameters
+        ----------
+        rows : slice
 
-class Source(Readable, Protocol):
-    """The rows of one view, wherever they live."""
+        Returns
+        -------
+        ndarray or CSR matrix (n_rows, n_features)
+            In the precision ``dtype``; a CSR matrix where ``sparse``.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define read(rows)")
 
-    dtype: np.dtype
-    #: Whether rows are read as SciPy CSR matrices.
-    sparse: bool
+    def take(self, rows: Array) -> Matrix:
+        """The requested rows in their order; the source is read once, in its own order.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_rows, n_features)
+        """
+        order = np.argsort(rows, kind="stable")
+        ordered, step = np.asarray(rows)[order], self._piece()
+        edges = np.flatnonzero(np.diff(ordered // step)) + 1
+        parts = [
+            self.read(slice(int(some[0]), int(some[-1]) + 1))[some - some[0]]
+            for some in (np.split(ordered, edges) if len(ordered) else [])
+        ]
+        if not parts:
+            return self.read(slice(0, 0))
+        taken = sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
+        return taken[np.argsort(order, kind="stable")]
+
+    def _piece(self) -> int:
+        """How many rows are best read together."""
+        return looking_rows(self.shape[1])
+
+    def load(self) -> Matrix:
+        """All rows, for what cannot be done in blocks.
+
+        Returns
+        -------
+        ndarray or CSR matrix (n_samples, n_features)
+        """
+        return self.read(slice(0, self.shape[0]))
+
+    def __getitem__(self, rows: Any) -> Matrix:
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            return self.read(slice(*rows.indices(self.shape[0])))
+        if isinstance(rows, np.ndarray):
+            return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
+        raise TypeError(
+            f"{self.label} is read by rows; for single columns or entries load it into memory"
+        )
+
+    @property
+    def nbytes(self) -> int:
+        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
+
+    @property
+    def label(self) -> str:
+        return f"view {self.view!r}" if self.view else f"a {type(self).__name__}"
 
 
 @runtime_checkable
@@ -45,24 +120,6 @@ class Remote(Protocol):
 
     def each(self, work: Callable[..., Found], *args: object) -> list[Found]:
         """work(block, *args) of all blocks, in their order."""
-
-
-@runtime_checkable
-class Derived(Protocol):
-    """Rows made of those of ``X``."""
-
-    X: Matrix
-
-    def recipe(self, rows: slice) -> Callable[[Matrix], Matrix]:
-        """What makes these rows of the data those of this view; it holds no data."""
-
-
-@runtime_checkable
-class FindsNeighbors(Protocol):
-    """Rows that find their nearest among themselves."""
-
-    def neighbors(self, k: int) -> tuple[Array, Array]:
-        """Indices and squared distances (N×k) of every row's nearest other rows."""
 
 
 @runtime_checkable

@@ -13,7 +13,8 @@ from manyview._warn import warn_user
 from manyview.engines.dask.source import DaskMatrix
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
-from manyview.engines.numpy.sources import LOOK, RowSource, is_streamed, looking_rows
+from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.protocols import LOOK, RowSource, looking_rows
 from manyview.engines.threads import Threads, blocks
 
 from .containers import Collection, as_matrix, as_texts, collect

@@ -33,7 +33,7 @@ from manyview.engines.numpy.neighbors import merged as in_order
 from manyview.engines.numpy.presence import refuse_holes
 from manyview.engines.numpy.rows import Rows, add_sums, no_sums
 from manyview.engines.numpy.sources import UnitRows, as_source, is_streamed
-from manyview.engines.protocols import Derived, Found, Pass
+from manyview.engines.protocols import Found, Pass, RowSource
 from manyview.engines.threads import CHUNK_ROWS, Threads, blocks
 from manyview.maths.solvers import Solver
 from manyview.maths.terms import GraphPart, GraphTerm, Term
@@ -106,12 +106,12 @@ def aligned(*arrays: Array) -> list[Array]:
 
 def _dask_rows(X: Any) -> DaskMatrix | None:
     """The user's dask array that a scaled view is made of."""
-    while isinstance(X, Derived):
+    while hasattr(X, "recipe"):
         X = X.X
     return X if isinstance(X, DaskMatrix) else None
 
 
-class DaskView:
+class DaskView(RowSource):
     """A scaled view whose blocks of rows are futures on the workers of a cluster."""
 
     on_disk = True  # not read as a whole
@@ -165,7 +165,7 @@ class DaskView:
         pairs = zip(self.homes, args, strict=True)
         return [self.cluster.task(home, work, *given) for home, given in pairs]
 
-    def keep(self, values: list[Any]) -> list[Any]:
+    def held(self, values: list[Any]) -> list[Any]:
         """Tasks whose values are these, one for each block."""
         return [self.cluster.keep(v, home) for v, home in zip(values, self.homes, strict=True)]
 
@@ -333,7 +333,7 @@ class DaskRows(Rows):
         if self.view.edges is None or self.view.edges.of is not g:
             self.view.edges = cut_term(g, self.view)
         self.edges = self.view.edges
-        (self.given,) = self.cluster.begin(self.view.keep(given))
+        (self.given,) = self.cluster.begin(self.view.held(given))
         self._advance(self._sent(V))
 
     def sum(self, V: Any) -> None:
@@ -372,7 +372,7 @@ class DaskRows(Rows):
 
     def _sent(self, V: Array) -> list[Any]:
         V = np.ascontiguousarray(V, dtype=self.dtype)
-        return self.view.keep([BlockState(V[rows]) for rows in self.view.rows])
+        return self.view.held([BlockState(V[rows]) for rows in self.view.rows])
 
     def _advance(self, states: list[Any]) -> None:
         """Go on to a new V: its states, the term at it, and the sums over all blocks."""
@@ -399,7 +399,7 @@ def cut_term(g: Term, view: DaskView) -> Edges:
     """A graph's rows to the blocks they belong to; a term that is a sum over rows to all of them."""
     if not isinstance(g, GraphTerm):
         none: list[dict] = [{} for _ in view.rows]
-        (terms,) = view.cluster.begin(view.keep([(g, None)] * len(view.rows)))
+        (terms,) = view.cluster.begin(view.held([(g, None)] * len(view.rows)))
         return Edges(g, terms, none, none)
     starts = np.array([rows.start for rows in view.rows])
     terms, needed = [], []
@@ -410,7 +410,7 @@ def cut_term(g: Term, view: DaskView) -> Edges:
         needed.append({c: len(which) for c, which in wanted.items()})
         for c, which in wanted.items():
             asked[c][b] = which
-    sent, picks = view.cluster.begin(view.keep(terms), view.keep(asked))
+    sent, picks = view.cluster.begin(view.held(terms), view.held(asked))
     return Edges(g, sent, picks, needed)
 
 

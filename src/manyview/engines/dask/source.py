@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from manyview._types import Array, Matrix
 from manyview.engines.numpy.presence import present_rows
 from manyview.engines.numpy.scaling import ScaledFile, Scaling, scaled_rows
+from manyview.engines.protocols import RowSource
 from manyview.engines.threads import blocks
 from manyview.io.limits import free_memory
 
@@ -28,12 +29,11 @@ def is_lazy(item: Any) -> bool:
     return library in ("dask", "dask_expr") and kind.__name__ in ("Array", "DataFrame")
 
 
-class DaskMatrix:
+class DaskMatrix(RowSource):
     """A dask array cut by rows: its shape and precision, work on its blocks, and rows on request."""
 
-    on_disk, keep = True, False
-
-    ndim = 2
+    keep = False
+    nbytes = 0
 
     def __init__(self, data: Any, view: str = ""):
         self.view = view
@@ -42,7 +42,7 @@ class DaskMatrix:
             self.features = [str(c) for c in data.columns]
             data, self.ids = _from_frame(self._numeric(data))
         self.array = self._by_rows(data)
-        self.shape = tuple(int(n) for n in self.array.shape)
+        self.shape = (int(self.array.shape[0]), int(self.array.shape[1]))
         single = self.array.dtype in (np.float32, np.float16)
         self.dtype = np.dtype(np.float32 if single else np.float64)
         self.sparse = sp.issparse(self.array._meta)
@@ -164,11 +164,6 @@ class DaskMatrix:
                 "which is read by rows"
             )
         return self.read(slice(0, self.shape[0]))
-
-    def __getitem__(self, rows: Any) -> Matrix:
-        if isinstance(rows, slice):
-            return self.read(rows)
-        return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
 
 
 class ScaledOnWorkers(ScaledFile):

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from manyview._types import Array, Matrix, storable
+from manyview._types import Matrix, storable
+from manyview.engines.protocols import RowSource
 from manyview.io.limits import check_held, unpacking_limit, unpacking_up_to
 from manyview.io.packed import check_no_pipe
 
@@ -30,13 +31,13 @@ class Unreadable(OSError, ValueError):
 
 
 @storable
-class DiskMatrix:
+class DiskMatrix(RowSource):
     """One view in a file: its shape and precision, and rows on request.
 
     ``path`` may end in "::name" for an array inside the file. A model keeps the path, not the rows.
     """
 
-    on_disk = True
+    nbytes = 0
     #: An ending of file names that says how to read one that has another.
     kind = ""
     #: GiB the file may take unpacked, where the user has said so.
@@ -44,7 +45,7 @@ class DiskMatrix:
     #: Whether only a saved model names the file: it is not opened unless the user names it as well.
     only_named = False
     # Open files and slabs stay out of `vars`, and so out of saved models.
-    __slots__ = ("__dict__", "__weakref__", "_opened")
+    __slots__ = ("_opened",)
 
     def __init__(self, path: str | os.PathLike[str], keep: bool = True, view: str = ""):
         text = os.fspath(path)
@@ -207,36 +208,14 @@ class DiskMatrix:
             "right and run again"
         )
 
-    def __getitem__(self, rows: Any) -> Matrix:
-        if isinstance(rows, slice) and rows.step in (None, 1):
-            return self.read(rows)
-        if isinstance(rows, np.ndarray):
-            return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
-        raise TypeError(
-            f"{self.label} is read by rows; for single columns or entries load it into memory"
-        )
-
-    def take(self, rows: Array) -> Matrix:
-        """The requested rows in their order; the file is read once, in its own order."""
-        order = np.argsort(rows, kind="stable")
-        ordered, size = np.asarray(rows)[order], self._slabs().size
-        edges = np.flatnonzero(np.diff(ordered // size)) + 1
-        parts = []
-        for group in np.split(ordered, edges) if len(ordered) else []:
-            low = int(group[0])
-            parts.append(self.read(slice(low, int(group[-1]) + 1))[group - low])
-        if not parts:
-            return self.read(slice(0, 0))
-        taken = sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
-        return taken[back]
+    def _piece(self) -> int:
+        return self._slabs().size
 
     def load(self) -> Matrix:
         """All rows, in memory."""
         with unpacking_up_to(self.max_unpacked):
             check_held(self.nbytes, self.nbytes, self.label)
-        return self.read(slice(0, self.shape[0]))
+        return super().load()
 
     def __getstate__(self) -> dict[str, Any]:
         return dict(vars(self))

@@ -38,7 +38,7 @@ from .neighbors import (
 from .presence import has_nan
 from .repeats import crowds_of, row_codes
 from .scaling import Linked, sampled, unit_rows
-from .sources import DIRECTIONS, Source, UnitRows, leading_directions, over, project
+from .sources import DIRECTIONS, UnitRows, leading_directions, over, project
 
 
 def feature_moments(
@@ -646,7 +646,7 @@ def _row_sums(block: Matrix) -> Array:
     return np.ravel(abs(block).sum(axis=1))
 
 
-def unit_rows_of_file(Z: Source) -> UnitRows:
+def unit_rows_of_file(Z: Any) -> UnitRows:
     """The rows with unit L1 norm."""
     total = np.concatenate(over(Z, _row_sums))
     return UnitRows(Z, np.divide(1, total, out=np.zeros_like(total), where=total > 0))

@@ -24,7 +24,6 @@ from manyview.maths.terms import GraphTerm, Term
 from .compiled import compiled
 from .sources import (
     InMemory,
-    Source,
     UnitRows,
     as_source,
     block_rows,
@@ -67,7 +66,7 @@ class Rows:
     def __init__(
         self, X: Any, solver: Solver, threads: Threads | None = None, x_sq: Array | None = None
     ):
-        self.source: Source = as_source(X)
+        self.source: Any = as_source(X)
         self.dtype, self.shape = self.source.dtype, self.source.shape
         self.threads = threads or Threads(1)
         self.x_sq: Array = squared_norms(self.source, self.threads) if x_sq is None else x_sq
@@ -182,7 +181,7 @@ class Rows:
             ends, indices, data = self._entries
             return (ends[b.start : b.stop + 1], indices, data), self._scale[b]
         if self._scale is not None:
-            return self.source.X[b], self._scale[b]  # type: ignore[attr-defined]
+            return self.source.X[b], self._scale[b]
         X = np.ascontiguousarray(self.source.read(b))
         return X, np.ones((len(X), 1), dtype=self.dtype)
 

@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 
 from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import ScaledThere, engine_part
+from manyview.engines.protocols import RowSource, ScaledThere, engine_part
 from manyview.engines.threads import blocks
 from manyview.maths.relations import (
     closed_neighborhoods,
@@ -509,7 +509,7 @@ FEWEST = 500
 
 
 @storable
-class ScaledFile:
+class ScaledFile(RowSource):
     """z of a view in a file, row by row when read; rows missing there are zero."""
 
     on_disk = True

@@ -12,16 +12,14 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import row_norms
 
 from manyview._types import Array, Matrix, storable
-from manyview.engines.protocols import Readable, Remote, Source
+from manyview.engines.protocols import Remote, RowSource, looking_rows
 from manyview.engines.threads import Threads, blocks
 
 #: OpenBLAS multiplies without repacking up to about 10⁶ multiplications: twice as fast for thin factors.
 SMALL_PRODUCT = 10**6
-#: Entries of a block that is only looked at: 8 MiB in double precision.
-LOOK = 2**20
 
 
-class InMemory:
+class InMemory(RowSource):
     """Rows as they are."""
 
     on_disk = False
@@ -34,7 +32,7 @@ class InMemory:
 
 
 @storable
-class Scaled:
+class Scaled(RowSource):
     """Rows scaled when read: no scaled copy of a large view is kept."""
 
     def __init__(self, X: Matrix, scaling: Any, dtype: np.dtype):
@@ -79,7 +77,7 @@ def _scaled_sum(X: Matrix, scaling: Any, dtype: np.dtype) -> float:
     return float(_scaled_whole(scaling, dtype, X).sum(dtype=float))
 
 
-class UnitRows:
+class UnitRows(RowSource):
     """Rows of Z with unit L1 norm; ``row_scale`` is 1/norm, 0 for an empty row."""
 
     def __init__(self, Z: Matrix, row_scale: Array):
@@ -102,89 +100,14 @@ def _times_rows(before: Callable[[Matrix], Matrix] | None, scale: Array, X: Matr
     return sp.csr_array(Z.multiply(scale)) if sp.issparse(Z) else Z * scale
 
 
-class RowSource:
-    """Rows of a view that are read when they are needed, never all at once: derive your own from it.
-
-    Set ``shape``, ``dtype`` (float32 or float64) and, for SciPy matrices, ``sparse``; write ``read``.
-    """
-
-    shape: tuple[int, int]
-    dtype: np.dtype
-    sparse = False
-    #: Rows are never read all at once.
-    on_disk, keep = True, True
-    ndim = 2
-    #: The name of the view, for messages.
-    view = ""
-
-    def read(self, rows: slice) -> Matrix:
-        """Read some rows, one after the other.
-
-        Parameters
-        ----------
-        rows : slice
-
-        Returns
-        -------
-        ndarray or CSR matrix (n_rows, n_features)
-            In the precision ``dtype``; a CSR matrix where ``sparse``.
-        """
-        raise NotImplementedError(f"{type(self).__name__} must define read(rows)")
-
-    def take(self, rows: Array) -> Matrix:
-        """The requested rows in their order; the source is read once, in its own order.
-
-        Parameters
-        ----------
-        rows : ndarray of int
-
-        Returns
-        -------
-        ndarray or CSR matrix (n_rows, n_features)
-        """
-        order = np.argsort(rows, kind="stable")
-        ordered, step = np.asarray(rows)[order], looking_rows(self.shape[1])
-        edges = np.flatnonzero(np.diff(ordered // step)) + 1
-        parts = [
-            self.read(slice(int(some[0]), int(some[-1]) + 1))[some - some[0]]
-            for some in (np.split(ordered, edges) if len(ordered) else [])
-        ]
-        if not parts:
-            return self.read(slice(0, 0))
-        taken = sp.csr_array(sp.vstack(parts)) if self.sparse else np.concatenate(parts)
-        return taken[np.argsort(order, kind="stable")]
-
-    def load(self) -> Matrix:
-        """All rows, for what cannot be done in blocks.
-
-        Returns
-        -------
-        ndarray or CSR matrix (n_samples, n_features)
-        """
-        return self.read(slice(0, self.shape[0]))
-
-    def __getitem__(self, rows: Any) -> Matrix:
-        if isinstance(rows, slice):
-            return self.read(slice(*rows.indices(self.shape[0])))
-        return self.take(np.flatnonzero(rows) if rows.dtype == bool else rows)
-
-    @property
-    def nbytes(self) -> int:
-        return int(np.prod(self.shape)) * np.dtype(self.dtype).itemsize
-
-    @property
-    def label(self) -> str:
-        return f"view {self.view!r}" if self.view else f"a {type(self).__name__}"
-
-
 def as_source(X: Any) -> Any:
     """What reads the rows of X: itself, or a reader of an array."""
-    return X if isinstance(X, Readable) else InMemory(X)
+    return X if isinstance(X, RowSource) else InMemory(X)
 
 
 def whole(X: Any) -> Matrix:
     """All rows at once, for what cannot be done in blocks."""
-    return X.read(slice(0, X.shape[0])) if isinstance(X, Readable) else X
+    return X.read(slice(0, X.shape[0])) if isinstance(X, RowSource) else X
 
 
 def is_streamed(X: Any) -> bool:
@@ -197,12 +120,7 @@ def resident(X: Any) -> Any:
     return X if is_streamed(X) else whole(X)
 
 
-def looking_rows(n_features: int) -> int:
-    """Rows per block of what is only looked at."""
-    return min(max(LOOK // max(1, n_features), 1), 4096)
-
-
-def reading(X: Readable) -> Iterator[Matrix]:
+def reading(X: RowSource) -> Iterator[Matrix]:
     """The rows in order, a block at a time."""
     for rows in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
         yield X.read(rows)
@@ -215,14 +133,14 @@ def over(X: Any, work: Callable, *args: Any) -> list[Any]:
     return [work(block, *args) for block in reading(as_source(X))]
 
 
-def block_rows(source: Source, n_columns: int) -> int:
+def block_rows(source: RowSource, n_columns: int) -> int:
     """Rows per block: few enough for the cache and a small product, many enough to be worth a call."""
     if source.sparse:
         return 4096
     return min(max(SMALL_PRODUCT // max(1, 4 * source.shape[1] * n_columns), 32), 2048)
 
 
-def squared_norms(source: Source, threads: Threads) -> Array:
+def squared_norms(source: RowSource, threads: Threads) -> Array:
     """‖x_i‖² of every row."""
     if isinstance(source, Remote):
         return np.concatenate(source.each(_squared_rows))

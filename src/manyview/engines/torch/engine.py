@@ -22,7 +22,7 @@ from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import check_finite, refuse_holes, unobserved
 from manyview.engines.numpy.scaling import ZEROS, ScaledFile, share_of_zeros
 from manyview.engines.numpy.sources import DIRECTIONS, is_streamed, reading
-from manyview.engines.protocols import Found
+from manyview.engines.protocols import Found, RowSource
 
 from .device import choose, fits, precision, put
 from .distances import TorchGeometry, dense_tensor, host_parts
@@ -115,11 +115,9 @@ def refuse_streamed(views: Views) -> None:
             )
 
 
-class HostView:
+class HostView(RowSource):
     """A view in the host's memory; requested rows come to the device."""
 
-    on_disk = True  # like a file: its rows are never read all at once
-    sparse = False
     #: Entries of a sample of rows: they are in memory, so it can be large.
     sample = 2**28
 
