@@ -1,10 +1,10 @@
 """
-A view of noise, and what the weights say of it
-===============================================
+The weight of a view of noise
+=============================
 
-A view of random numbers is added. A weight that measures trust should notice. That of `RobustWMNMF`,
-which asks whether views agree, does; that of the paper's method does not, because it measures how
-close a view's factorization comes to the consensus.
+This example adds a view of random numbers to four good views. `RobustWMNMF` gives it almost no weight,
+because it does not agree with the other views. The paper's method gives it weight, because there a
+weight measures how close the coefficients of a view are to the consensus.
 """
 
 import matplotlib.pyplot as plt
@@ -20,13 +20,13 @@ noisy = dict(views)
 noisy["noise"] = np.random.default_rng(0).random((len(truth), 100))
 
 # %%
-# Both methods, with and without the noise.
+# Fit both methods, with and without the noise.
 
 robust, robust_clean = (mv.RobustWMNMF(10, random_state=0).fit(X) for X in (noisy, views))
 paper, paper_clean = (mv.WMNMF(10, random_state=0).fit(X) for X in (noisy, views))
 
 # %%
-# Weights of the views: the robust method leaves the noise aside.
+# Compare the weights of the views.
 
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for ax, model in zip(axes, (robust, paper), strict=True):
@@ -35,7 +35,7 @@ for ax, model in zip(axes, (robust, paper), strict=True):
 plt.show()
 
 # %%
-# What it does to the clusters. One seed only: single runs of the paper's method scatter.
+# Compare the accuracy. This is one seed; single runs of the paper's method vary.
 
 for name, model in {
     "RobustWMNMF": robust_clean,

@@ -1,10 +1,9 @@
 """
 Samples that lack a view
-=============================
+========================
 
-In practice not everything is measured on everybody. A row of NaN, or an id that is absent from one
-of several DataFrames, means that this view is missing for this sample. Nobody has to be left
-out.
+Often some samples lack a view. A row of NaN, or an id that is absent from one of several DataFrames,
+means that this view is missing for this sample. manyview uses all samples.
 """
 
 import matplotlib.pyplot as plt
@@ -16,7 +15,7 @@ data = mv.datasets.make_synthetic(240, n_clusters=4, noisy_views=(), random_stat
 rng = np.random.default_rng(0)
 
 # %%
-# A third of the samples loses one view, drawn at random.
+# A third of the samples loses one view at random.
 
 names = list(data.views)
 views = {name: X.copy() for name, X in data.views.items()}
@@ -27,15 +26,15 @@ model = mv.RobustWMNMF(n_clusters=4, random_state=0).fit(views)
 print(f"accuracy {mv.metrics.accuracy(data.labels, model.labels_):.3f}")
 
 # %%
-# Where a view is missing its weight is 0: the dark lines. The other views speak for the sample.
+# The weight of a missing view is 0 (dark lines). The other views decide the cluster of the sample.
 
 figure, ax = plt.subplots(figsize=(9, 2.6), layout="constrained")
 mv.plot.sample_weights(model, kind="weight", ax=ax)
 plt.show()
 
 # %%
-# ``impute`` fills the view in from the parts of each cluster. Compared with the truth that was
-# hidden, it does better than the mean of every feature.
+# ``impute`` fills in the missing view by the value expected from the clusters of the sample. This is
+# closer to the hidden values than the mean of each feature.
 
 hidden = np.isnan(views["view1"]).any(axis=1)
 filled = model.impute("view1")

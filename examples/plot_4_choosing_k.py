@@ -2,8 +2,8 @@
 How many clusters?
 ==================
 
-`manyview.select_n_clusters` tests whether the data have more clusters than data without clusters, and
-chooses the number by modularity and eigengap. It gives reasons.
+`manyview.select_n_clusters` tests whether the data have clusters, chooses their number by modularity
+and eigengap, and gives reasons.
 """
 
 import warnings
@@ -17,19 +17,19 @@ from manyview.selection import NoClustersWarning
 data = mv.datasets.make_synthetic(150, n_clusters=4, noisy_views=(), random_state=0)
 
 # %%
-# Four clusters were made.
+# These data have four clusters.
 
 chosen = mv.select_n_clusters(data.views, range(2, 8), random_state=0)
 print(chosen)
 
 # %%
-# The chosen number is marked.
+# The figure shows the score of each number, and marks the chosen one.
 
 chosen.figure()
 plt.show()
 
 # %%
-# In data without clusters none are found; many criteria always find at least two.
+# In data without clusters it finds none. Many criteria always find at least two.
 
 rng = np.random.default_rng(0)
 cloud = [rng.random((150, 20)), rng.random((150, 30))]
@@ -38,9 +38,9 @@ with warnings.catch_warnings():
     print(mv.select_n_clusters(cloud, range(2, 8), random_state=0))
 
 # %%
-# ``RobustWMNMF(n_clusters="auto")`` asks the same question by itself; its answer and reasons are in
-# ``selection_``. How sure a clustering is, whatever its number of clusters, says
-# `manyview.reliability`.
+# ``RobustWMNMF(n_clusters="auto")`` does the same; ``selection_`` has the result.
+#
+# `manyview.stability` measures how stable the clusters are.
 
 model = mv.RobustWMNMF(chosen.n_clusters, random_state=0)
 print(mv.stability(model, data.views, n_runs=6, random_state=0))

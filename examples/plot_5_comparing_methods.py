@@ -2,10 +2,9 @@
 Comparing methods on forty mice
 ===============================
 
-The nutrimouse study measured liver gene expression and hepatic fatty acids of mice of two
-genotypes. Do the clusters find the genotype, and does a simpler method do as well?
-`manyview.compare` runs every method several times in processes of their own; here the same is done
-by hand for a few quick ones, to see what they have in common.
+The nutrimouse study measured liver gene expression and fatty acids of mice of two genotypes. Do the
+clusters correspond to the genotypes, and does a simpler method work as well? This example fits a few
+fast methods in a loop. `manyview.compare` does this for many methods, with limits of time and memory.
 """
 
 import matplotlib.pyplot as plt
@@ -17,9 +16,8 @@ mice = mv.datasets.load_nutrimouse()
 print(mice)
 
 # %%
-# Simple methods on scaled features stand in `manyview.baselines.honest_methods`: functions of a
-# seed. Every estimator takes the same views. The gene view has negative values, which the paper's
-# method takes with a scaling that shifts.
+# `manyview.baselines.honest_methods` has simple methods on scaled features, as functions of a seed. The
+# gene view has negative values; `WMNMF` accepts them with a scaling that shifts them.
 
 methods = mv.baselines.honest_methods(2) | {
     "WMNMF": lambda seed: mv.WMNMF(2, scale="minmax", random_state=seed),
@@ -33,8 +31,8 @@ scores = {
 }
 
 # %%
-# A dot per seed; seeds with the same result lie on top of each other. With two classes of equal size,
-# accuracy 0.5 is no better than chance.
+# Each dot is a seed; dots of the same result overlap. With two classes of equal size, an accuracy of 0.5
+# is that of chance.
 
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 for row, values in enumerate(scores.values()):
@@ -46,7 +44,7 @@ ax.invert_yaxis()
 plt.show()
 
 # %%
-# What the clusters are made of: features that stand out in the first one.
+# These features are the strongest of the first cluster.
 
 model = mv.RobustWMNMF(2, random_state=0).fit(mice.frames())
 figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")

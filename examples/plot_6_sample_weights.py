@@ -1,10 +1,9 @@
 """
 Which view does each sample rely on?
-=========================================
+====================================
 
-A view may be good as a whole and wrong about some samples: a failed assay, a swapped tube.
-Here the first thirty rows of one view are exchanged for other rows, and the weights of samples
-show it.
+A good view can be wrong for some samples, for example after a failed assay or a swapped tube. This
+example replaces the first thirty rows of one view by rows of other samples. The sample weights show it.
 """
 
 import matplotlib.pyplot as plt
@@ -20,28 +19,27 @@ views["view2"][swapped] = np.random.default_rng(0).permutation(views["view2"])[s
 model = mv.RobustWMNMF(4, random_state=0).fit(views)
 
 # %%
-# A heat map of all weights: views by samples, sorted by cluster. Dark cells in the row of the
-# second view are samples whose neighbors there are strangers in every other view.
+# The heat map has the weights of all samples in all views, sorted by cluster. Dark cells in the row of
+# the second view are samples that have other neighbors in this view than in all other views.
 
 figure, ax = plt.subplots(figsize=(9, 2.8), layout="constrained")
 mv.plot.sample_weights(model, kind="weight", ax=ax)
 plt.show()
 
 # %%
-# The weights in that view, of the rows that were exchanged and of the others. (A few exchanged rows
-# came from the same cluster by chance: nothing is wrong with those.)
+# Weights in the second view, of the exchanged rows and of the others. By chance, a few exchanged rows are
+# from the same cluster; they keep their weight.
 
 figure, ax = plt.subplots(figsize=(6, 2.8), layout="constrained")
 w = model.sample_weights_[:, list(views).index("view2")]
 bins = np.linspace(0, 1, 21)
 ax.hist([w[swapped], w[~swapped]], bins, stacked=True, label=["exchanged rows", "other rows"])
-ax.set(xlabel="weight in view2", ylabel="observations")
+ax.set(xlabel="weight in view2", ylabel="samples")
 ax.legend(frameon=False)
 plt.show()
 
 # %%
-# ``reliance_`` puts both weights together: of each sample's support, the share that comes from
-# each view.
+# ``reliance_`` combines the weights of views and samples: how much each sample relies on each view.
 
 print(model.view_names_in_)
 print(model.reliance_[swapped].mean(axis=0).round(2), "exchanged rows")

@@ -2,10 +2,10 @@
 Subtypes of a cancer, start to end
 ==================================
 
-Three assays of the same patients, a clinical table, and the questions of a paper: how many subtypes,
-do they differ in survival, what marks them, can one believe it? The cohort is made up
-(`make_cohort`), so that the answer is known: four subtypes, of which D lives shortest, and three
-batches that have nothing to do with them.
+This example goes from three assays and a clinical table to the results of a paper: how many subtypes are
+there, how stable are they, do they differ in survival, and what are their markers? The cohort is simulated
+(`make_cohort`): four subtypes, of which D has the shortest survival, and three batches that do not depend
+on them.
 """
 
 import matplotlib.pyplot as plt
@@ -14,8 +14,7 @@ import manyview as mv
 from manyview.outcomes import crosstab, enrichment, markers, survival
 
 # %%
-# **Load and align.** Views are tables with patients in rows; patients are matched by their ids, and some
-# lack a view. With files, ``manyview fit`` does the same from the command line.
+# **Load.** Views are tables with patients in rows. Patients are matched by their ids, and some lack a view.
 
 cohort = mv.datasets.make_cohort()
 views, clinical = cohort.frames(), cohort.clinical_frame()
@@ -24,26 +23,21 @@ views["mutation"] = views["mutation"].dropna(how="all").sample(frac=1, random_st
 print({name: frame.shape for name, frame in views.items()})
 
 # %%
-# **Take out the batch.** It explains a good part of two views, and must not become a cluster.
+# **Number of subtypes.** ``batch=`` aligns the batches, which otherwise would determine the clusters.
 
-adjusted = mv.adjust(views, clinical[["batch"]])
-print(adjusted)
-
-# %%
-# **How many subtypes?** Modularity and the eigengap of the fused graph decide.
-
-choice = mv.select_n_clusters(adjusted.views, range(2, 8), random_state=0)
+batch = clinical["batch"]
+choice = mv.select_n_clusters(views, range(2, 8), batch=batch, random_state=0)
 print(choice.n_clusters, choice.reasons[0])
 
 # %%
-# **Cluster**, and look at all of it at once.
+# **Cluster**, and draw an overview.
 
-model = mv.RobustWMNMF(choice.n_clusters, random_state=0).fit(adjusted.views)
+model = mv.RobustWMNMF(choice.n_clusters, random_state=0).fit(views, batch=batch)
 mv.plot.overview(model)
 plt.show()
 
 # %%
-# The same map in other colors: the true subtype, and age.
+# The same map, colored by the true subtype and by age.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.4), layout="constrained")
 ids = list(model.sample_names_in_)
@@ -52,16 +46,18 @@ mv.plot.embedding(model, ax=right, color=clinical.loc[ids, "age"].tolist(), name
 plt.show()
 
 # %%
-# **Do they come back?** Refits on parts of the patients: bright blocks are clusters that stay together.
+# **Stability.** The picture shows how often patients are together in refits. Bright blocks are stable
+# clusters.
 
-sure = mv.stability(model, adjusted.views, n_runs=10, random_state=0)
+sure = mv.stability(model, views, n_runs=10, random_state=0)
 print(sure)
 figure, ax = plt.subplots(figsize=(5.4, 4.6), layout="constrained")
 mv.plot.consensus(sure, ax=ax)
 plt.show()
 
 # %%
-# **Survival.** P-values come from permuted labels: with small clusters the usual approximation is wrong.
+# **Survival.** P-values come from permuted labels, because the usual approximation is wrong for small
+# clusters.
 
 lives = survival(model, clinical["os_months"], clinical["dead"])
 print(lives)
@@ -70,7 +66,7 @@ mv.plot.survival(lives, ax=ax, time_label="months")
 plt.show()
 
 # %%
-# **Clinical columns.** Does anything else go with the clusters? The batch should not any more.
+# **Clinical columns.** Which of them differ between clusters? The batch does not, because it was aligned.
 
 clinic = enrichment(model, clinical[["age", "sex", "stage", "batch"]])
 print(clinic)
@@ -79,15 +75,15 @@ mv.plot.enrichment(clinic, ax=ax)
 plt.show()
 
 # %%
-# **Markers.** Each view is also tested on clusters found without it, which makes its p-values honest,
-# and says how much the clusters depend on the view.
+# **Markers.** Each view is tested on clusters found without it, so its p-values are valid. The last figure
+# shows how much the clusters depend on each view.
 
-leading = markers(model, adjusted.views, leave_view_out=True)
+leading = markers(model, views, leave_view_out=True)
 print(leading.top(2))
 figure = plt.figure(figsize=(9, 7.5))
 ax = figure.add_axes((0.01, 0.01, 0.98, 0.98))
 bars = {name: clinical.loc[ids, name].tolist() for name in ("subtype", "sex", "age")}
-mv.plot.heatmap(model, adjusted.views, leading, n=3, annotations=bars, ax=ax)
+mv.plot.heatmap(model, views, leading, n=3, annotations=bars, ax=ax)
 plt.show()
 
 # %%
@@ -98,7 +94,7 @@ mv.plot.agreement(model, ax=right)
 plt.show()
 
 # %%
-# **Against what is known**, since here it is.
+# **Known classes.** Compare the clusters with the true subtypes.
 
 known = crosstab(model, clinical["subtype"])
 print(known)
@@ -107,11 +103,11 @@ mv.plot.crosstab(known, ax=ax)
 plt.show()
 
 # %%
-# **What to write.** The report of a run has a methods paragraph with citations and versions, and every
-# figure above as SVG, PNG and PDF: ``mv.write_run(model, adjusted.views, "run", clinical=clinical,
-# time="os_months", event="dead", figures=True)``, or from files, in one line:
+# **Report.** ``mv.write_run(model, views, "run", clinical=clinical, time="os_months", event="dead",
+# figures=True)`` writes a report with a methods paragraph and all figures. From files, one command does
+# all of this:
 #
 # .. code-block:: none
 #
-#    manyview fit expression.csv methylation.csv mutation.csv --clusters auto --out run \
-#      --clinical clinical.csv --time os_months --event dead --labels clinical.csv:subtype --adjust batch
+#    manyview fit expression.csv methylation.csv mutation.csv --clusters auto --out run --batch batch \
+#      --clinical clinical.csv --time os_months --event dead --labels clinical.csv:subtype

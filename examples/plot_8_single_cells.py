@@ -2,10 +2,10 @@
 Single cells: two modalities, one graph
 =======================================
 
-Expression and chromatin of the same cells in a MuData, clustered by one verb. What it writes is what scanpy
-and muon read. The cells are made up, so that the answer is known: six types of very unequal size,
-of which expression cannot tell the last two apart, and chromatin the first two; every tenth cell
-has no chromatin.
+This example clusters cells by expression and chromatin with one call, and writes the results into the
+MuData for scanpy and muon. The cells are simulated: six types of very unequal size. Expression cannot
+separate the last two types, and chromatin cannot separate the first two. Every tenth cell has no
+chromatin.
 """
 
 import warnings
@@ -18,20 +18,20 @@ import numpy as np
 import manyview as mv
 
 # %%
-# **Cells.** Counts of a type are Poisson around the type's programme and the depth of the cell;
-# then the usual: shares of 10,000, and logarithms.
+# **Cells.** Counts are drawn from Poisson distributions, whose means depend on the type and the depth of
+# the cell. As usual, they are scaled to 10,000 per cell and log-transformed.
 
 rng = np.random.default_rng(0)
 SIZES = [220, 140, 80, 60, 40, 24]
 types = np.repeat(np.arange(len(SIZES)), SIZES)
 
 
-def log_normalized(n_features: int, programmes: int, depth: float, alike: list[int]) -> np.ndarray:
-    """Counts of one modality, in which the types ``alike`` share a programme."""
+def log_normalized(n_features: int, markers: int, depth: float, alike: list[int]) -> np.ndarray:
+    """Counts of one modality, in which the types ``alike`` have the same markers."""
     means = rng.gamma(0.4, 1.0, size=n_features) * np.ones((len(SIZES), 1))
     for kind in range(len(SIZES)):
-        own = rng.choice(n_features, programmes, replace=False)
-        means[kind, own] += rng.gamma(2.0, 1.5, size=programmes)
+        own = rng.choice(n_features, markers, replace=False)
+        means[kind, own] += rng.gamma(2.0, 1.5, size=markers)
     means[alike] = means[alike[0]]
     shares = means / means.sum(axis=1, keepdims=True)
     depths = depth * rng.lognormal(0, 0.4, size=len(types))
@@ -49,21 +49,22 @@ spread = rna.X.var(axis=0)
 rna.var["highly_variable"] = spread > np.quantile(spread, 0.5)  # or sc.pp.highly_variable_genes
 atac = atac[np.arange(len(types)) % 10 > 0].copy()
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # MuData tells of changes to come in its own defaults
+    warnings.simplefilter("ignore")  # MuData announces new defaults
     mdata = md.MuData({"rna": rna, "atac": atac})
 mdata.obs["type"] = [f"type {types[int(cell[4:])]}" for cell in mdata.obs_names]
 print(mdata.shape, {name: part.shape for name, part in mdata.mod.items()})
 
 # %%
-# **One verb.** Leiden communities of the fused graph; nothing else is asked for. Cells without chromatin
-# are placed by expression alone.
+# **Clusters** are the Leiden communities of the fused graph. Cells without chromatin are clustered by
+# expression alone.
 
 model = mv.tl.cluster(mdata, resolution=1, use_highly_variable=True)
 print(mdata.obs["manyview"].value_counts().to_dict())
 print(mv.metrics.scores(mdata.obs["type"], mdata.obs["manyview"].astype(int))["ari"])
 
 # %%
-# **Did the second modality help?** The same with one of them: each misses what only the other sees.
+# **Did the second modality help?** With one modality alone, the two types that it cannot separate are one
+# cluster.
 
 for name in ("rna", "atac"):
     alone = mv.RobustWMNMF("communities", max_iter=1000, random_state=0).fit(
@@ -73,8 +74,8 @@ for name in ("rna", "atac"):
     print(name, round(mv.metrics.scores(truth, alone.labels_)["ari"], 3))
 
 # %%
-# **Everything is in the MuData**: the fused graph in ``obsp``, where scanpy looks for neighbors; weights
-# in ``uns``; which modality each cell relies on in ``obsm``; the parts of the clusters in ``varm``.
+# **Results in the MuData**: the fused graph is in ``obsp``, where scanpy expects neighbors. View weights
+# are in ``uns``, the reliance of cells on modalities in ``obsm``, and features of clusters in ``varm``.
 
 print(dict(zip(model.view_names_in_, model.view_weights_.round(2), strict=True)))
 print(list(mdata.obsp), list(mdata.obsm), list(mdata.mod["rna"].varm))
@@ -84,14 +85,14 @@ print(
 )
 
 # %%
-# With scanpy installed, the next lines of a notebook are the usual ones::
+# Continue in scanpy as usual::
 #
 #     sc.tl.umap(mdata, neighbors_key="manyview")
 #     sc.pl.umap(mdata, color=["manyview", "manyview_confidence", "type"])
 #     sc.tl.leiden(mdata, neighbors_key="manyview", resolution=2)
 #     mdata.write("cells.h5mu")
 #
-# Here is the map that needs no other package, by cluster and by type, and on which modality cells rely.
+# This map needs no other package. It shows clusters, types, and how much cells rely on expression.
 
 figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
 mv.plot.embedding(model, ax=axes[0])
@@ -102,15 +103,15 @@ mv.plot.embedding(
 plt.show()
 
 # %%
-# **New cells**, of which only expression was measured: an AnnData is recognized by its features.
+# **New cells** may lack a modality. An AnnData is matched to its modality by its features.
 
 new = mdata.mod["rna"][:5].copy()
 print(mv.tl.predict(new, model), model.labels_[:5])
 print(list(new.obs["manyview"]))
 
 # %%
-# **Batches.** Genes and proteins of five types in three batches; a tenth of the cells has noise as
-# proteins. Two batches are clustered; the types are found, not the batches.
+# **Batches.** These cells have genes and proteins, five types and three batches. In a tenth of the cells
+# the proteins are noise. The clusters of two aligned batches correspond to types, not to batches.
 
 cells = mv.datasets.make_single_cells(
     900, 5, n_batches=3, n_features={"rna": 400}, scrambled=0.1, random_state=0
@@ -139,20 +140,19 @@ for against in ("type", "batch"):
     print(against, round(mv.metrics.scores(old.obs[against], old.obs["manyview"])["nmi"], 3))
 
 # %%
-# **The third batch** was not in the fit. It is aligned with the others when its cells are placed.
+# **A new batch** is aligned with the others when its cells are assigned to clusters.
 
 mv.tl.predict(late, aligned, batch_key="batch")
 print(round(mv.metrics.scores(late.obs["type"], late.obs["manyview"])["nmi"], 3))
 
 # %%
-# **Which modality each cell relies on.** Cells whose proteins are noise rely on expression, and the
-# modalities agree less on them.
+# **Reliance.** Cells whose proteins are noise rely on expression, and the modalities agree less on them.
 
 old.obs["relies_on_rna"] = old.obsm["manyview_reliance"][:, 0]
 print(old.obs.groupby("scrambled")[["relies_on_rna", "manyview_agreement"]].mean().round(2))
 
 # %%
-# **Principal components** as a view, by their name; no column of an embedding is stretched.
+# **Principal components** are a view by their name. manyview does not stretch their columns.
 
 centered = genes.X - genes.X.mean(axis=0)
 left, length, _ = np.linalg.svd(centered, full_matrices=False)

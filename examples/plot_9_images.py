@@ -1,10 +1,9 @@
 """
-Images: views of our own making
-===============================
+Images: views made from descriptors
+===================================
 
-Images seldom come in views. One makes them: each description says something else of a picture, and the
-weights say which descriptions agree. Here scikit-learn's small scans of digits are described in four ways,
-one of which is useless on purpose.
+Views of images are made by computing several descriptors of each image. The weights say which descriptors
+agree. This example describes scikit-learn's small scans of digits in four ways, one of which is noise.
 """
 
 import matplotlib.pyplot as plt
@@ -19,8 +18,8 @@ data = load_digits()
 images, truth = data.images[:900], data.target[:900]
 
 # %%
-# **Descriptions.** Pixels, blurred by their neighbors; directions of edges in nine regions; profiles,
-# which are sums of rows, columns and diagonals; and the noise of a scanner, which knows nothing of digits.
+# **Descriptors**: blurred pixels; directions of edges in nine regions; profiles, which are sums of rows,
+# columns and diagonals; and noise.
 
 
 def blurred(images: np.ndarray) -> np.ndarray:
@@ -30,7 +29,7 @@ def blurred(images: np.ndarray) -> np.ndarray:
 
 
 def edges(images: np.ndarray, directions: int = 8) -> np.ndarray:
-    """How strong edges are, by direction, in 3 × 3 regions that overlap."""
+    """Strength of edges by direction, in 3 × 3 regions that overlap."""
     down, right = np.gradient(images, axis=(1, 2))
     strength = np.hypot(down, right)
     angle = (np.arctan2(down, right) / (2 * np.pi) * directions).round().astype(int) % directions
@@ -63,7 +62,7 @@ views = {
 print({name: X.shape for name, X in views.items()})
 
 # %%
-# **One fit**, and the same without weights: side by side, every feature as a z-score, k-means.
+# **Fit**, and compare with k-means of all z-scored features side by side.
 
 model = mv.RobustWMNMF(n_clusters=10, random_state=0).fit(views)
 for name, weight in zip(model.view_names_in_, model.view_weights_, strict=True):
@@ -75,7 +74,7 @@ for name, labels in (("weighted", model.labels_), ("plain", plain)):
     print(f"{name:9} accuracy {found['acc']:.3f}, nmi {found['nmi']:.3f}")
 
 # %%
-# **The clusters as pictures**: the mean of each, the image it is surest of, the one it is least sure of.
+# **The clusters as pictures**: the mean image, and the images with the highest and lowest confidence.
 
 sure = model.confidence_.max(axis=1)
 figure, axes = plt.subplots(3, 10, figsize=(10, 3.4), layout="constrained")
@@ -89,12 +88,12 @@ for k, (top, middle, bottom) in enumerate(axes.T):
     for ax, picture in zip((top, middle, bottom), pictures, strict=True):
         ax.imshow(picture, cmap="gray_r")
         ax.set(xticks=[], yticks=[])
-for ax, text in zip(axes[:, 0], ("mean", "surest", "least sure"), strict=True):
+for ax, text in zip(axes[:, 0], ("mean", "highest", "lowest"), strict=True):
     ax.set_ylabel(text)
 plt.show()
 
 # %%
-# **New images** need the same descriptions, and may lack some: what is NaN is missing.
+# **New images** need the same descriptors. Rows of NaN are missing descriptors.
 
 new, known = data.images[900:1000], data.target[900:1000]
 unseen = {"pixels": blurred(new), "edges": edges(new), "profiles": profiles(new)}
