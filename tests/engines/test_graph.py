@@ -117,6 +117,6 @@ def test_a_poor_index_says_so(monkeypatch):
     pytest.importorskip("numba")
     X = np.random.default_rng(0).random((500, 4))
     wrong = np.tile(np.arange(5), (500, 1))
-    monkeypatch.setattr(neighbors, "searched", lambda *args: wrong)
+    monkeypatch.setattr(neighbors, "searched", lambda *args: (wrong, np.arange(len(wrong))))
     with pytest.warns(UserWarning, match="finds only .* of the 5 nearest neighbors"):
         neighbors.index_neighbors(X, 5, 0)

@@ -15,7 +15,6 @@ from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.neighbors import (
     Part,
-    Posted,
     Sides,
     parts_of,
 )
@@ -46,9 +45,7 @@ def small_cells(monkeypatch):
     monkeypatch.setattr(neighbors, "CELL", 40)
     monkeypatch.setattr(neighbors, "SPARSE_CELL", 40)
     monkeypatch.setattr(neighbors, "ASKING", 128)
-    monkeypatch.setattr(neighbors, "ASKING_CELLS", 128)
     monkeypatch.setattr(neighbors, "ASKED", 100)
-    monkeypatch.setattr(neighbors, "TILE", 30)
     monkeypatch.setattr(neighbors, "SUMMED", 70)
 
 
@@ -61,7 +58,7 @@ def in_cells(X, k, seed=0, threads=1, n_sample=20):
     near = exact(X, k)[rows]
     gaps = np.take_along_axis(((X[rows, None] - X[None]) ** 2).sum(axis=2), near, axis=1)
     sample = neighbors.Sample(rows, near, gaps[:, -1])
-    return neighbors.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))
+    return neighbors.nearest_in_cells(sides_of(X), k, sample, seed, Threads(threads))[0]
 
 
 def test_nearly_all_neighbors_are_found():
@@ -72,30 +69,22 @@ def test_nearly_all_neighbors_are_found():
 def test_only_some_of_the_pairs_are_looked_at(monkeypatch):
     X, looked = clusters(1500, 20), []
     kernels = compiled()
-    take = kernels.take
+    look_into = kernels.look_into
 
-    def counting(products, *args):
-        looked.append(products.size)
-        take(products, *args)
+    def counting(left, right, own, starts, order, chosen, *args):
+        looked.append(int((chosen * np.diff(starts)[:, None]).sum()))
+        look_into(left, right, own, starts, order, chosen, *args)
 
-    monkeypatch.setattr(kernels, "take", counting)
+    monkeypatch.setattr(kernels, "look_into", counting)
     in_cells(X, 10)
     assert sum(looked) < 0.6 * len(X) ** 2
 
 
-def test_products_with_many_copies_of_a_row_take_little_room(monkeypatch):
-    X, sizes = clusters(1500, 20), []
+def test_many_copies_of_a_row_are_a_cell_of_which_some_are_listed():
+    """A cell larger than the rows among whom products are looked for at a time."""
+    X = clusters(1500, 20)
     X[200:] = X[0]
-    kernels = compiled()
-    take = kernels.take
-
-    def measuring(products, *args):
-        sizes.append(products.size)
-        take(products, *args)
-
-    monkeypatch.setattr(kernels, "take", measuring)
     found = in_cells(X, 10)
-    assert max(sizes) <= neighbors.ASKING * neighbors.ASKED
     assert (X[found[500:]] == X[0]).all()
 
 
@@ -145,10 +134,10 @@ def test_products_of_the_sides_are_sums_of_distances(seed, weights):
     everyone = np.arange(views[0].n_samples)
     sides = Sides.of(parts_of(views, alpha, everyone))
     F = sum(a * view.between(everyone) for a, view in zip(alpha, views, strict=True))
-    products = sides.left(everyone) @ sides.right.T
-    Posted(sides.sparse, np.array([0, len(everyone)])).add_to(products, everyone, 0)
-    products = products.astype(float) + sides.constant
-    assert (np.abs(products - F) <= sides.slack()[:, None]).all()
+    near, values = neighbors.smallest_products(sides, len(everyone) - 1, Threads(1))
+    products = values.astype(float) + sides.constant
+    gaps = np.abs(products - np.take_along_axis(F, near, axis=1))
+    assert (gaps <= sides.slack()[:, None]).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -267,8 +256,10 @@ def test_products_that_are_no_number_are_nobody(rng):
     products = rng.random((1, 200)).astype(np.float32)
     products[0, ::3] = np.nan
     near, values = neighbors.no_lists(1, 5)
-    kernels = compiled()
-    kernels.take(products, np.arange(1), np.array([1]), 0, near, values)
+    starts, all_of_it = np.array([0, 200]), np.ones((1, 1), dtype=bool)
+    nothing = neighbors.shared_features(None, starts)
+    left, own, right = np.ones((1, 1), np.float32), np.array([1]), products.T.copy()
+    compiled().look_into(left, right, own, starts, own * 0, all_of_it, nothing, near, values)
     products[0, 1] = np.nan
     np.testing.assert_array_equal(near[0], np.argsort(products[0])[:5])
 

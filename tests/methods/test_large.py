@@ -81,7 +81,6 @@ def everything_large(monkeypatch):
     monkeypatch.setattr(agree, "leading_eigenvectors", blockwise)
     monkeypatch.setattr("manyview.engines.threads.CHUNK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING", 64)
-    monkeypatch.setattr("manyview.engines.numpy.neighbors.ASKING_CELLS", 64)
     monkeypatch.setattr("manyview.maths.spectrum.BLOCK_ROWS", 100)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.CELL", 50)
     monkeypatch.setattr("manyview.engines.numpy.neighbors.ANSWERING", 128)

@@ -427,9 +427,10 @@ def pair_distances(Z, root_mu, comparable, i, j, out):
             r, c = np.uint64(i[e]), np.uint64(j[e])
             if not (comparable[r] and comparable[c]):
                 continue
-            squared = Z[r, 0] * 0
-            for m in range(start, stop):
-                gap = Z[r, m] - Z[c, m]
+            # Counted from 0: otherwise every access asks whether the index counts from the end.
+            one, other, squared = Z[r, start:stop], Z[c, start:stop], Z[r, 0] * 0
+            for m in range(len(one)):
+                gap = one[m] - other[m]
                 squared += gap * gap
             out[e] += squared
     _in_units(root_mu, comparable, i, j, out)
@@ -555,17 +556,50 @@ def _mirrored(square):
 #: Products that are compared with the last of a list at a time: as many as processors' widest registers
 #: take in a few steps. Most groups hold nothing that is near enough.
 GROUP = 64
+#: Products that are made at a time, so that they stay in the processor's cache, and most dense rows among
+#: whom they are looked for.
+ROOM, WIDEST = 2**16, 512
 
 
 @fast
-def take(products, places, own, first, near, values):
-    """Put columns with small products into lists, which are in order.
+def look_into(left, right, own, starts, order, chosen, shared, near, values):
+    """Put rows of cells with small products into the lists, in order, of rows that look into these.
 
-    Column c is row ``first`` + c; row a of the products has the list at ``places[a]`` and is itself
-    row ``own[a]``.
+    Cell c has the rows of ``right`` from ``starts[c]`` on; cells are visited in ``order``, and ``chosen``
+    (cells × rows) says who looks into which. Row a of ``left`` is row ``own[a]`` itself. ``shared`` are
+    sparse rows and, if there are any, who of a cell has a feature, as `_add_shared` takes them.
     """
-    for a in range(len(places)):
-        i, me = places[a], own[a] - first
+    ends, features, entries, posts, posted, weights = shared
+    asking, rows = np.empty(len(left), dtype=np.int64), np.empty_like(left)
+    room = np.empty(max(ROOM, np.diff(starts).max()), dtype=left.dtype)
+    for cell in order:
+        count = 0
+        for a in range(len(left)):
+            asking[count] = a
+            count += chosen[cell, a]
+        for k in range(count):
+            rows[k] = left[asking[k]]
+        first, last = starts[cell], starts[cell + 1]
+        while first < last:
+            width = last - first if len(posts) else min(WIDEST, last - first)
+            theirs, size = right[first : first + width].T, max(1, ROOM // width)
+            for start in range(0, count, size):
+                who = asking[start : min(start + size, count)]
+                products = room[: len(who) * width].reshape(len(who), width)
+                np.dot(rows[start : start + len(who)], theirs, products)
+                if len(posts):
+                    _add_shared(
+                        products, own, who, ends, features, entries, posts[cell], posted, weights
+                    )
+                _take(products, who, own, first, near, values)
+            first += width
+
+
+@inlined
+def _take(products, who, own, first, near, values):
+    """Put columns with small products into lists; column c is row ``first`` + c."""
+    for a in range(len(who)):
+        i, me = who[a], own[who[a]] - first
         for start in range(0, products.shape[1], GROUP):
             group = products[a, start : start + GROUP]
             if len(group) == GROUP and not _any_below(group, values[i, -1]):
@@ -573,6 +607,21 @@ def take(products, places, own, first, near, values):
             for c in range(len(group)):
                 if group[c] < values[i, -1] and start + c != me:
                     _insert(group[c], first + start + c, values[i], near[i])
+
+
+@inlined
+def _add_shared(products, own, who, ends, features, entries, posts, posted, weights):
+    """Add −2 u_i·u_j of rows ``own[who]`` and the rows of a cell, feature by feature.
+
+    ``features`` and ``entries`` hold each row's u, rows ending at ``ends``; ``posted`` and ``weights`` the
+    rows of the cell that have a feature, and theirs, features ending at ``posts``.
+    """
+    for a in range(len(who)):
+        i = own[who[a]]
+        for e in range(ends[i], ends[i + 1]):
+            feature, value = features[e], -2 * entries[e]
+            for t in range(posts[feature], posts[feature + 1]):
+                products[a, posted[t]] += value * weights[t]
 
 
 @inlined
@@ -642,17 +691,3 @@ def look_further(left, right, first, near, listed_by, depth, seen, new, values):
                 product += left[i, m] * right[who, m]
             if product < values[i, -1]:
                 _insert(product, coming[e], values[i], new[i])
-
-
-@fast
-def add_shared(products, asking, ends, features, values, posts, posted, posted_values):
-    """Add −2 u_i·u_j of rows ``asking`` and the rows of a block, feature by feature.
-
-    ``features`` and ``values`` hold each row's entries, rows ending at ``ends``; ``posted`` and its
-    values the rows of the block that have a feature, features ending at ``posts``.
-    """
-    for a in range(len(asking)):
-        for e in range(ends[asking[a]], ends[asking[a] + 1]):
-            feature, value = features[e], -2 * values[e]
-            for t in range(posts[feature], posts[feature + 1]):
-                products[a, posted[t]] += value * posted_values[t]

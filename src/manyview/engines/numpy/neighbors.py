@@ -12,7 +12,7 @@ cells, and are measured pair by pair.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from functools import reduce
 from itertools import pairwise
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -219,28 +219,25 @@ class Sides:
         return error * (np.sqrt(mine * theirs.max()) + self.constant)
 
 
-class Posted:
-    """Sparse u by rows and, for every block of rows, who of them has a feature."""
-
-    @classmethod
-    def of(cls, sides: Sides, starts: Array) -> Posted | None:
-        """Of the sparse views of two sides, if there are any."""
-        return None if sides.sparse is None else cls(sides.sparse, starts)
-
-    def __init__(self, u: sp.csr_array, starts: Array):
-        self.entries = u.indptr, u.indices, u.data
-        by_column = [u[first:last].tocsc() for first, last in pairwise(starts)]
-        ends = np.cumsum([0, *(block.nnz for block in by_column)])
-        self.posts = np.stack([block.indptr.astype(np.int64) for block in by_column])
-        self.posts += ends[:-1, None]
-        self.posted = np.concatenate([block.indices for block in by_column])
-        self.values = np.concatenate([block.data for block in by_column])
-
-    def add_to(self, products: Array, asking: Array, block: int) -> None:
-        """Add −2 u_i·u_j for rows ``asking`` and those of a block."""
-        kernels = compiled()
-        posts = self.posts[block], self.posted, self.values
-        kernels.add_shared(products, asking, *self.entries, *posts)
+def shared_features(u: sp.csr_array | None, starts: Array) -> tuple[Array, ...]:
+    """Sparse u by rows and, for every cell of rows, who of them has a feature; nothing for None."""
+    if u is None:
+        none = np.empty(0, dtype=np.int32)
+        return (
+            none,
+            none,
+            none.astype(np.float32),
+            np.empty((0, 0), np.int64),
+            none,
+            none.astype(np.float32),
+        )
+    by_column = [u[first:last].tocsc() for first, last in pairwise(starts)]
+    ends = np.cumsum([0, *(cell.nnz for cell in by_column)])
+    posts = np.stack([cell.indptr.astype(np.int64) for cell in by_column]) + ends[:-1, None]
+    posted, weights = (
+        np.concatenate([getattr(cell, part) for cell in by_column]) for part in ("indices", "data")
+    )
+    return u.indptr, u.indices, u.data, posts, posted, weights
 
 
 def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
@@ -256,12 +253,8 @@ def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
     return parts
 
 
-#: Query rows per block: exhaustive search; cell search.
-ASKING, ASKING_CELLS = 2048, 4096
-#: Rows they are compared with at a time.
-ASKED = 4096
-#: Blocks of dense rows: products stay in the processor's cache.
-TILE = 512
+#: Query rows per block, and sparse rows they are compared with at a time.
+ASKING, ASKED = 4096, 4096
 #: Fewest rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of it.
 CELL, SPARSE_CELL, PER_CELL, ROUNDS = 150, 1000, 40, 5
 #: Rows that are summed at a time.
@@ -307,50 +300,53 @@ def smallest_products(
     sides: Sides, k: int, threads: Threads, rows: Array | None = None
 ) -> tuple[Array, Array]:
     """The k rows with the smallest products for every row (or for ``rows``), and these."""
-    kernels = compiled()
     n, asking = len(sides.right), np.arange(len(sides.right)) if rows is None else rows
+    starts = np.array([*range(0, n, n if sides.sparse is None else ASKED), n])
+    everything = np.arange(len(starts) - 1)
     near, values = no_lists(len(asking), k)
+    look_into = looking(sides, starts, near, values)
 
-    def look(some: slice, posted: Posted | None, part: slice) -> None:
-        left, places = sides.left(asking[part]), np.arange(part.start, part.stop)
-        for tile in blocks(some, ASKED if posted else TILE):
-            products = left @ sides.right[tile].T
-            if posted is not None:
-                posted.add_to(products, asking[part], 0)
-            kernels.take(products, places, asking[part], tile.start, near, values)
+    def look(part: slice) -> None:
+        own = asking[part]
+        look_into(part, own, everything, np.ones((len(everything), len(own)), dtype=bool))
 
-    for some in blocks(slice(0, n), ASKED):
-        posted = Posted.of(sides, np.array([some.start, some.stop]))
-        with threadpool_limits(1, "blas"):  # each thread has products of its own
-            threads.each(partial(look, some, posted), list(blocks(slice(0, len(asking)), ASKING)))
+    with threadpool_limits(1, "blas"):  # each thread has products of its own
+        threads.each(look, list(blocks(slice(0, len(asking)), ASKING)))
     return near.astype(np.int64), values
 
 
-def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: Threads) -> Array:
-    """k rows with small products for every row: nearly all of the smallest. Sides get another order."""
-    kernels = compiled()
+def looking(sides: Sides, starts: Array, near: Array, values: Array) -> Callable[..., None]:
+    """Have some rows look into cells: their lists, which rows they are, the cells in order, who looks."""
+    shared, kernels = shared_features(sides.sparse, starts), compiled()
+
+    def look_into(lists: slice, own: Array, order: Array, chosen: Array) -> None:
+        left, found = sides.left(own), (near[lists], values[lists])
+        kernels.look_into(left, sides.right, own, starts, order, chosen, shared, *found)
+
+    return look_into
+
+
+def nearest_in_cells(
+    sides: Sides, k: int, sample: Sample, seed: int, threads: Threads
+) -> tuple[Array, Array]:
+    """k rows with small products for every row: nearly all of the smallest; and the rows cell by cell.
+
+    Sides get this order.
+    """
     cells = Cells.of(sides, seed)
     wanted = cells.wanted(sides, sample)
     sides.put_in_order(cells.order)
     near, values = no_lists(len(sides.right), k)
-    posted = Posted.of(sides, cells.starts)
+    look_into = looking(sides, cells.starts, near, values)
 
     def look(part: slice) -> None:
-        left = sides.left(part)
         chosen = cells.chosen(cells.products(sides, part), wanted)
         # Those that most look into first: once lists are good, little has to be put into them.
-        for cell in np.argsort(-chosen.sum(axis=1), kind="stable"):
-            first, last = cells.starts[cell : cell + 2]
-            asking = np.flatnonzero(chosen[cell])
-            for b in blocks(slice(0, len(asking)), max(1, ASKING * ASKED // (last - first))):
-                products = left[asking[b]] @ sides.right[first:last].T
-                who = asking[b] + part.start
-                if posted is not None:
-                    posted.add_to(products, who, cell)
-                kernels.take(products, who, who, first, near, values)
+        order = np.argsort(-chosen.sum(axis=1), kind="stable")
+        look_into(part, np.arange(part.start, part.stop), order, chosen)
 
     with threadpool_limits(1, "blas"):
-        threads.each(look, list(blocks(slice(0, len(sides.right)), ASKING_CELLS)))
+        threads.each(look, list(blocks(slice(0, len(sides.right)), ASKING)))
     place = np.argsort(cells.order)
     sample = Sample(place[sample.rows], place[sample.near], sample.last)
     before, held = -1.0, sample.held(near[sample.rows])
@@ -363,7 +359,7 @@ def nearest_in_cells(sides: Sides, k: int, sample: Sample, seed: int, threads: T
         near[i] = np.concatenate([have, rest])[:k]
     found = np.empty_like(near)
     found[cells.order] = cells.order.astype(near.dtype)[near]
-    return found
+    return found, cells.order
 
 
 def further(sides: Sides, near: Array, values: Array, threads: Threads) -> tuple[Array, Array]:
@@ -601,16 +597,22 @@ def ranked(
     depth: int,
     k: int,
     threads: Threads | None,
+    order: Array | None = None,
 ) -> tuple[Array, Array]:
-    """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists."""
+    """The k nearest under Σ α_s d^s among a row's list and the first ``depth`` of its members' lists.
+
+    In an ``order`` in which neighbors follow each other most of them are in the processor's cache; rows
+    that it lacks get zeros.
+    """
     n, width = lists.shape
-    indices, distances, none = np.empty((n, k), dtype=np.int64), np.empty((n, k)), np.zeros(n)
+    order = np.arange(n) if order is None else order
+    indices, distances, none = np.zeros((n, k), dtype=np.int64), np.zeros((n, k)), np.zeros(n)
     depth, share = min(depth, width), equal_share(views[0].Z.dtype)
     step = max(1, 2**18 // (width * (1 + depth)))
 
     def work(rows: slice) -> None:
         for b in blocks(rows, step):
-            here = np.arange(b.start, b.stop)
+            here = order[b]
             members = lists[here]
             reached = lists[members, :depth].reshape(len(here), -1)
             # Every candidate once, in the order of the rows, and not the row itself.
@@ -619,13 +621,13 @@ def ranked(
             useful[:, 1:] &= candidates[:, 1:] != candidates[:, :-1]
             useful &= candidates >= 0
             d = np.where(useful, 0.0, np.inf)
-            i, j = np.nonzero(useful)[0] + b.start, candidates[useful]
+            i, j = here[np.nonzero(useful)[0]], candidates[useful]
             d[useful] = pair_distances(views, alpha, i, j)
             candidates[~useful] = -1
-            order, distances[b] = nearest(d, k, None, none[: len(d)], None, share)
-            indices[b] = np.take_along_axis(candidates, order, axis=1)
+            first, distances[here] = nearest(d, k, None, none[: len(d)], None, share)
+            indices[here] = np.take_along_axis(candidates, first, axis=1)
 
-    (threads or Threads(1)).map(work, n)
+    (threads or Threads(1)).map(work, len(order))
     return indices, distances
 
 
@@ -687,8 +689,8 @@ def index_neighbors(
     near, squared = without_own(near, distances**2, rows)
     sample = Sample(rows, near, squared[:, -1])
     parts = [Part(1.0, data, np.ones(n), np.ones(n, dtype=bool))]
-    near = searched(parts, k, sample, seed, threads)
-    found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads)
+    near, order = searched(parts, k, sample, seed, threads)
+    found, d = ranked([SquaredGaps(data)], np.ones(1), near, 0, k, threads, order)
     recall = sample.reached(d, equal_share(np.float32))
     if recall < enough:
         tell_rough(recall, k)
@@ -703,8 +705,10 @@ def tell_rough(recall: float, k: int) -> None:
     )
 
 
-def searched(parts: list[Part], k: int, sample: Sample, seed: int, threads: Threads) -> Array:
-    """Candidates for the k nearest of every row under the distances of ``parts``.
+def searched(
+    parts: list[Part], k: int, sample: Sample, seed: int, threads: Threads
+) -> tuple[Array, Array]:
+    """Candidates for the k nearest of every row under the distances of ``parts``; and rows cell by cell.
 
     By as few directions of dense rows as will do, and as few candidates as hold enough of a sample's
     neighbors.
@@ -901,12 +905,12 @@ def approximate(
     checked = min(CHECKED_ROWS, len(rows))
     asking = np.random.default_rng(seed).choice(len(rows), checked, replace=False)
     sample = Sample(asking, *sample_lists(views, alpha, asking, rows, k, threads))
-    near = searched(parts_of(views, alpha, rows), k, sample, seed, threads)
+    near, order = searched(parts_of(views, alpha, rows), k, sample, seed, threads)
     lists = near if len(rows) == n else for_all_rows(rows, rows[near], n)
     share = equal_share(views[0].Z.dtype)
-    indices, d = ranked(views, alpha, lists, 0, k, threads)
+    indices, d = ranked(views, alpha, lists, 0, k, threads, rows[order])
     if sample.reached(d[rows], share) < RECALL:
-        indices, d = ranked(views, alpha, indices, DEPTH, k, threads)
+        indices, d = ranked(views, alpha, indices, DEPTH, k, threads, rows[order])
         recall = sample.reached(d[rows], share)
         if recall < RECALL:
             tell_rough(recall, k)
