@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -29,7 +28,6 @@ from manyview.engines.files.slabs import STORE
 from manyview.engines.numpy.engine import Engine
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.relations import kind_of, no_relation
-from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import beside
@@ -334,9 +332,6 @@ def spread_out(part: Array, mask: Array, axis: int) -> Array:
 
 # --- the data of the fit ------------------------------------------------------------------------
 
-#: How the checksum of a table begins that comes from the codes of its rows.
-OF_ROWS = "rows "
-
 
 def remember(views: Views) -> tuple[list[Matrix], Callable[[], list[str | None]]]:
     """The data to fill in later: copies, since users' arrays change.
@@ -349,21 +344,12 @@ def remember(views: Views) -> tuple[list[Matrix], Callable[[], list[str | None]]
     data = [X if large or is_streamed(X) else X.copy() for X in views.matrices]
     if not large:
         return data, lambda: [None] * len(data)
-    return data, beside(lambda: [None if is_streamed(X) else checksum_of(X) for X in data])
-
-
-def checksum_of(X: Matrix) -> str:
-    """A checksum that shows whether an array was changed, in a tenth of the time of a digest."""
-    if not is_table(X):
-        return digest(X)
-    return OF_ROWS + hashlib.blake2b(row_codes(X).data, digest_size=32).hexdigest()
+    return data, beside(lambda: [None if is_streamed(X) else digest(X) for X in data])
 
 
 def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
     """Views too large to be copied are read where they are: they must be those of the fit."""
-    if checksum is None:
-        return
-    if checksum != (checksum_of(X) if checksum.startswith(OF_ROWS) else digest(X)):
+    if checksum is not None and checksum != digest(X):
         raise ValueError(
             f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
             "reads it where it is); fit again, or put its numbers back"

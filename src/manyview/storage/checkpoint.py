@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from manyview._types import Matrix, Views
 from manyview._version import __version__
 from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.numpy.relations import Relation
+from manyview.engines.numpy.repeats import row_codes
 from manyview.engines.numpy.sources import is_streamed, looking_rows
 from manyview.engines.protocols import Remote
 from manyview.engines.table import ENGINES
@@ -216,28 +216,18 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
 
 
 def digest(X: Matrix) -> str:
-    """A checksum of all rows: that of the checksums of blocks, which rows of this memory get on threads.
+    """A checksum of all rows, from a code of each: whether they are in memory, in a file or on workers.
 
-    Rows elsewhere are read there.
+    Rows of this memory are read on threads, others where they are.
     """
     if isinstance(X, Relation):
         return f"{X.kind} {digest(X.matrix)}"
     if isinstance(X, Remote):
-        return hashlib.blake2b("".join(X.each(digest)).encode()).hexdigest()
-    parts = list(blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])))
-    threads = Threads(1 if is_streamed(X) else None)  # hashing lets go of the interpreter's lock
-    found = threads.each(lambda rows: _block_digest(X[rows]), parts)
-    return hashlib.blake2b(b"".join(found), digest_size=32).hexdigest()
-
-
-def _block_digest(part: Matrix) -> bytes:
-    found = hashlib.blake2b(digest_size=32)
-    if sp.issparse(part):
-        for places in (part.indices, part.indptr):  # of 4 or 8 bytes, wherever they come from
-            found.update(places.astype(np.int64).data)
-        part = part.data
-    found.update(np.ascontiguousarray(part).data)
-    return found.digest()
+        codes = X.each(row_codes)
+    else:
+        parts = list(blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])))
+        codes = Threads(1 if is_streamed(X) else None).each(lambda b: row_codes(X[b]), parts)
+    return hashlib.blake2b(b"".join(part.data for part in codes), digest_size=32).hexdigest()
 
 
 def _difference(saved: dict[str, Any], now: dict[str, Any]) -> str:
