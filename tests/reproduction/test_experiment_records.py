@@ -3,16 +3,12 @@
 import hashlib
 import io
 import json
-import os
-import sys
-import threading
-import warnings
 from functools import partial
 
 import pytest
 from rich.console import Console
 
-from manyview.paper import command, experiments, provenance, tasks
+from manyview.paper import command, experiments, provenance
 from manyview.paper.experiments import EXPERIMENTS, Experiment, Options, grid
 
 #: Settings of one cell of every experiment whose results are kept for long.
@@ -48,74 +44,19 @@ def test_keys_are_made_of_task_settings_and_versions_only(monkeypatch):
         assert found.key == hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def entered(work):
-    """Our modules of which a function runs during ``work()``."""
-    found, package = set(), str(provenance.PACKAGE) + os.sep
-
-    def watch(frame, event, _):
-        name = frame.f_code.co_filename
-        if event == "call" and name.startswith(package) and frame.f_code.co_name != "<module>":
-            found.add(name.removeprefix(package).removesuffix(".py").replace(os.sep, "."))
-
-    sys.setprofile(watch)
-    threading.setprofile(watch)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return {name.removesuffix(".__init__") for name in found}
-
-
-@pytest.mark.parametrize(
-    "task, settings",
-    [
-        *(
-            ("fitting.score", {"method": m})
-            for m in ("WM-NMF", "RobustWMNMF", "NMF-W2", "MultiNMF2")
-        ),
-        ("fitting.score", {"method": "ConcatSpectral-z"}),
-        ("mlrssc.relabeled", {"method": "C-KMLRSSC", "seeds": [0]}),
-        ("noise.weights", {"method": "RobustWMNMF", "share": 0.2, "level": 3.0}),
-        ("convergence.terms", {"scheme": "recipe"}),
-        ("seeds.readings", {}),
-    ],
-)
-def test_the_code_of_a_cell_covers_all_that_it_enters(task, settings):
-    settings = {"dataset": "nutrimouse"} | settings | ({} if "seeds" in settings else {"seed": 0})
-    tasks.load.cache_clear()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        found = entered(lambda: tasks.TASKS[task](**settings))
-    covered = provenance.closure(provenance.roots(task, settings.get("method", "")))
-    covered |= {"paper.tasks", "paper.costs"}
-    beside = {name for name in found - covered if not name.startswith("io")}
-    assert not beside and len(found) > 10
-    assert not any(map(provenance.is_without_influence, covered))
-    if settings.get("method") == "WM-NMF":
-        assert not covered & {"robust", "baselines", "baselines.mlrssc", "paper.figures"}
-
-
-def test_comments_and_docstrings_do_not_change_the_code_of_a_cell(tmp_path, monkeypatch):
-    texts = {
-        "datasets": "import manyview.metrics\n", "metrics": "", "wmnmf": "X = 1\n",
-        "paper/tasks": "", "paper/costs": "",
-    }  # fmt: skip
-    (tmp_path / "paper").mkdir()
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+def test_comments_and_docstrings_do_not_change_the_code_of_a_cell(tmp_path):
+    (tmp_path / "app").mkdir()
 
     def hashed(**changed):
-        for name, text in (texts | changed).items():
+        texts = {"metrics": "", "wmnmf": "X = 1\n", "app/page": ""} | changed
+        for name, text in texts.items():
             (tmp_path / f"{name}.py").write_text(text)
-        provenance.digest.cache_clear()
-        provenance._imports.cache_clear()
-        return provenance.digest(("datasets", "metrics", "wmnmf"))
+        return provenance.digest(tmp_path)
 
     first = hashed()
     assert hashed(wmnmf='"""What it does."""\n# why\nX = (1)\n') == first
+    assert hashed(**{"app/page": "Y = 1\n"}) == first  # without influence on results
     assert hashed(wmnmf="X = 2\n") != first and hashed(metrics="Y = 1\n") != first
-    provenance.digest.cache_clear()
-    provenance._imports.cache_clear()
 
 
 @pytest.fixture
@@ -129,11 +70,11 @@ def tiny(monkeypatch):
                 ran.append(portion.cells[place].settings["seed"])
                 row = {"acc": 1.0, "seconds": 70.0}
                 times = {"cell_seconds": 2.0, "cpu_seconds": 1.0, "finished": "2020-01-01T00:00"}
-                made_by = {"code": command.code("", {}), "machine": {"processor": "a", "cores": 1}}
+                made_by = {"code": command.code(), "machine": {"processor": "a", "cores": 1}}
                 yield portion, place, {"status": "ok", "tables": {"": [row]}, **times, **made_by}
 
     monkeypatch.setattr(command, "run_tasks", made_up)
-    monkeypatch.setattr(command, "code", lambda task, settings: "this")
+    monkeypatch.setattr(command, "code", lambda: "this")
     for name, method in (("tiny", "WM-NMF"), ("same", "WM-NMF"), ("other", "ConcatK")):
         experiment = Experiment(name, name, "", partial(grid, dataset="digits", methods=[method]))
         monkeypatch.setitem(EXPERIMENTS, name, experiment)
@@ -165,7 +106,7 @@ def test_cells_of_other_code_are_told_and_run_again_only_if_asked(tiny, tmp_path
     said, found = reproduce(["tiny"], tmp_path, again=True)
     assert len(tiny) == 3 and "1 stored cells made by other code than this are run again" in said
     assert found["experiments"][0]["code"] == now
-    monkeypatch.setattr(command, "code", lambda task, settings: "new")
+    monkeypatch.setattr(command, "code", lambda: "new")
     assert reproduce(["tiny"], tmp_path, again=True)[1]["experiments"][0]["code"] == "new (2 cells)"
     assert len(tiny) == 5
     reproduce(["tiny"], tmp_path, again=True)

@@ -152,7 +152,7 @@ class Run:
                 self.records[key] = stored
         others = [
             key for key, record in self.records.items()
-            if code_of(record) != code(self.cells[key].task, self.cells[key].settings)
+            if code_of(record) != code()
         ]  # fmt: skip
         for key in others if again else ():
             del self.records[key]
@@ -234,7 +234,7 @@ def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
         else:
             took, used = time.perf_counter() - took, time.process_time() - used
             about = {"cell_seconds": took, "cpu_seconds": used, "finished": now()}
-            about |= {"code": code(task, settings), "machine": machine()}
+            about |= {"code": code(), "machine": machine()}
             tell(event="result", status="ok", tables=tables, **about)
 
 
