@@ -334,7 +334,7 @@ def test_running_out_of_memory_leaves_the_estimator_unfitted(monkeypatch):
         raise torch.OutOfMemoryError("CUDA out of memory")
 
     X = np.random.default_rng(0).random((30, 4))
-    for estimator, name in ((WMNMF, "wmnmf.run"), (RobustWMNMF, "robust.run_robust")):
+    for estimator, name in ((WMNMF, "wmnmf.Loop.run"), (RobustWMNMF, "robust.run_robust")):
         monkeypatch.setattr(f"manyview.{name}", full)
         model = estimator(2, engine="torch")
         with pytest.raises(MemoryError, match=r"ran out of memory.*left unfitted") as held:
