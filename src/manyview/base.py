@@ -165,7 +165,24 @@ def fixed_view_weights(
             )
         weights = np.ones(len(names))
     else:
-        weights = _numbers(asked, names)
+        if isinstance(asked, dict):
+            refuse_strangers("view_weights", asked, names)
+            lacking = [name for name in names if name not in asked]
+            if lacking:
+                raise ValueError(
+                    f"view_weights has no number for the view {lacking[0]!r}; give one to each of "
+                    f"{list(names)}, 0 to ignore a view"
+                )
+            asked = [asked[name] for name in names]
+        listed = np.asarray(asked, dtype=object)
+        if listed.shape != (len(names),):
+            raise ValueError(
+                f"view_weights has {listed.size} numbers for {len(names)} views {list(names)}; give one "
+                "number for every view"
+            )
+        weights = np.array([_number(value, name) for value, name in zip(asked, names, strict=True)])
+        if not weights.any():
+            raise ValueError("view_weights are all zero; give at least one view a number above 0")
     part = weights if kept is None else weights[list(kept)]
     if not part.sum() > 0:
         raise ValueError(
@@ -173,29 +190,6 @@ def fixed_view_weights(
         )
     part = part / part.max()  # the sum of huge numbers is none
     return part / part.sum()
-
-
-def _numbers(asked: Any, names: Sequence[str]) -> Array:
-    """One number of every view, in the order of the views; all are checked."""
-    if isinstance(asked, dict):
-        refuse_strangers("view_weights", asked, names)
-        lacking = [name for name in names if name not in asked]
-        if lacking:
-            raise ValueError(
-                f"view_weights has no number for the view {lacking[0]!r}; give one to each of "
-                f"{list(names)}, 0 to ignore a view"
-            )
-        asked = [asked[name] for name in names]
-    listed = np.asarray(asked, dtype=object)
-    if listed.shape != (len(names),):
-        raise ValueError(
-            f"view_weights has {listed.size} numbers for {len(names)} views {list(names)}; give one "
-            "number for every view"
-        )
-    weights = np.array([_number(value, name) for value, name in zip(asked, names, strict=True)])
-    if not weights.any():
-        raise ValueError("view_weights are all zero; give at least one view a number above 0")
-    return weights
 
 
 def _number(value: Any, name: str) -> float:
@@ -559,7 +553,7 @@ class MultiViewEstimator(BaseEstimator):
         if not reset:
             check_is_fitted(self)
         refuse_nothing(X)
-        single, fitted = is_single(X), None if reset else self._fitted_input()
+        single, fitted = is_single(X), None if reset else fitted_input(self)
         if fitted is None:
             collected = collect(X, self.views)
             for parameter_name, allowed in self._by_view.items():
@@ -604,6 +598,12 @@ class MultiViewEstimator(BaseEstimator):
             self.sample_names_in_ = given.sample_names
             self._view_widths, self._fitted_on_single = given.n_features, single
             relations = [kind_of(X) for X in given.matrices]
+            for name, kind in zip(given.names, relations, strict=True):
+                if kind is not None and not ENGINES[self.engine].takes_relations:
+                    raise ValueError(
+                        f"view {name!r} is a {kind}, which engine={self.engine!r} does not "
+                        "accept; use engine='numpy', or pass its as_features()"
+                    )
             self._relations = relations if any(relations) else None
             return self._observed_part(given)
         fitted.check(given)
@@ -621,19 +621,6 @@ class MultiViewEstimator(BaseEstimator):
         tell_unobserved(given, self._columns)
         self._left_out = left_out(given, self._columns)
         return observed_part(given, self._columns)
-
-    def _fitted_input(self) -> FittedInput:
-        """What unseen input is held to."""
-        return FittedInput(
-            type(self).__name__,
-            list(self.view_names_in_),
-            self.view_feature_names_in_,
-            self._view_widths,
-            self._relations or [None] * len(self._view_widths),
-            self.sample_names_in_,
-            self._fitted_on_single,
-            self._allows_missing,
-        )
 
     def _kept(self) -> list[int]:
         """Places of the views with a value, among those given."""
@@ -797,15 +784,13 @@ class MultiViewEstimator(BaseEstimator):
 
 def fitted_input(model: MultiViewEstimator) -> FittedInput:
     """What a fitted estimator holds unseen input to."""
-    return model._fitted_input()
-
-
-def refuse_relations(kinds: Sequence[str | None] | None, names: Sequence[str], engine: str) -> None:
-    """Say which view is a graph, a kernel or distances, if the engine takes none."""
-    if kinds is None or ENGINES[engine].takes_relations:
-        return
-    name, kind = next((name, kind) for name, kind in zip(names, kinds, strict=True) if kind)
-    raise ValueError(
-        f"view {name!r} is a {kind}, which engine={engine!r} does not "
-        "accept; use engine='numpy', or pass its as_features()"
+    return FittedInput(
+        type(model).__name__,
+        list(model.view_names_in_),
+        model.view_feature_names_in_,
+        model._view_widths,
+        model._relations or [None] * len(model._view_widths),
+        model.sample_names_in_,
+        model._fitted_on_single,
+        model._allows_missing,
     )

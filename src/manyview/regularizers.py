@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import scipy.sparse as sp
@@ -228,11 +227,7 @@ def prepared_term(
     if not isinstance(regularizer, Graph):
         return regularizer.prepare(resident(X), view)
     # The term holds the view as it is read, not a scaled copy of a large one.
-    return regularizer.term(X, *keep(f"graph {s}", partial(_edges_of, regularizer, X)))
-
-
-def _edges_of(graph: Graph, X: Any) -> tuple[Any, float | None]:
-    return graph.edges(resident(X))
+    return regularizer.term(X, *keep(f"graph {s}", lambda: regularizer.edges(resident(X))))
 
 
 def kept_term(term: Any, X: Matrix) -> Any:

@@ -48,7 +48,6 @@ from manyview.base import (
     in_dtype,
     on_host_factors,
     refuse_changed,
-    refuse_relations,
     remember,
     reordered,
     with_weight,
@@ -349,7 +348,6 @@ class RobustWMNMF(
             if batch is not None:
                 views = self._with_batch(views, batch, reset=True)
             self._batch = views.batch
-            refuse_relations(self._relations, list(self.view_names_in_), self.engine)
             rng = generator(self.random_state)
             checkpoint = Checkpoint(self.checkpoint, self, views, rng)
             self._fit(views, rng, checkpoint, engine)

@@ -67,7 +67,7 @@ def read_model(path: Path, fitted_on: Any = (), max_unpacked: float | None = Non
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")
     with unpacking_up_to(max_unpacked):
-        return _read(path, "model", fitted_on)
+        return read_state(path, "model", fitted_on)
 
 
 def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
@@ -76,12 +76,8 @@ def write_state(path: Path, kind: str, state: dict[str, Any]) -> None:
     _write(path, kind, {"state": writer.value(state)}, writer.members, zipfile.ZIP_STORED)
 
 
-def read_state(path: Path, kind: str, fitted_on: Any = ()) -> dict[str, Any]:
-    """What `write_state` wrote; anything else is refused. Of files it names, only ``fitted_on`` open."""
-    return _read(path, kind, fitted_on)
-
-
-def _read(path: Path, kind: str, fitted_on: Any) -> Any:
+def read_state(path: Path, kind: str, fitted_on: Any = ()) -> Any:
+    """What was written; anything else is refused. Of files it names, only ``fitted_on`` open."""
     header, members = _unpack(path, kind)
     try:
         # The bytes of each array are let go once it is there.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -201,19 +201,11 @@ def _written(key: Any) -> str:
     return whole.group(1) if whole else text
 
 
-#: The same for all views, or a function of a view's name.
-Rule: TypeAlias = Callable[[str], bool] | bool
-
-
-def decide(rule: Rule, name: str) -> bool:
-    return rule(name) if callable(rule) else rule
-
-
 def align(
     given: Collection,
     matrices: list[Matrix],
-    allow_missing: Rule,
-    zero_is_missing: Rule,
+    allow_missing: Callable[[str], bool],
+    zero_is_missing: Callable[[str], bool],
 ) -> tuple[Array | None, list[Matrix], dict[str, int]]:
     """Bring views with ids to one order, by default the first one's; plain arrays have none.
 
@@ -239,7 +231,7 @@ def align(
         refuse_repeated(keys[s], labels[s])
     wanted = keys[first]
     everywhere = len(named) == len(names)
-    everyone = everywhere and any(decide(allow_missing, name) for name in names)
+    everyone = everywhere and any(map(allow_missing, names))
     if everyone:
         reference, wanted = _everyone(given, keys, labels)
         if given.index is None and (turned := _columns_agree_better(given, keys)):
@@ -252,7 +244,7 @@ def align(
             continue
         rows = places(wanted, keys[s])
         lacking = int((rows < 0).sum())
-        if everyone and lacking and not decide(allow_missing, names[s]):
+        if everyone and lacking and not allow_missing(names[s]):
             raise ValueError(
                 f"view {names[s]!r} lacks {lacking} of the {len(wanted)} samples; take the samples that it "
                 f"has, or use missing={{{names[s]!r}: 'allow'}}"
@@ -283,8 +275,8 @@ def align(
     return reference, aligned, filled
 
 
-def _check_zeros(name: str, lacking: str, zero_is_missing: Rule) -> None:
-    if not decide(zero_is_missing, name):
+def _check_zeros(name: str, lacking: str, zero_is_missing: Callable[[str], bool]) -> None:
+    if not zero_is_missing(name):
         raise ValueError(
             f"view {name!r} is sparse and lacks {lacking} samples, and a row of zeros is a value "
             f"here; pass it dense, or use RobustWMNMF with zero_rows={{{name!r}: 'missing'}}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,27 +18,10 @@ from manyview.engines.protocols import LOOK, RowSource, looking_rows
 from manyview.engines.threads import Threads, blocks
 
 from .containers import Collection, as_matrix, as_texts, collect
-from .ids import Rule, align, decide
+from .ids import align
 
-
-def check_shapes(matrices: list[Matrix], names: list[str], min_samples: int, caller: str) -> None:
-    for X, name in zip(matrices, names, strict=True):
-        if X.shape[1] == 0:
-            raise ValueError(
-                f"view {name!r} has 0 feature(s) (shape=({X.shape[0]}, 0)) while a minimum of 1 is "
-                "required; leave the view out"
-            )
-        if X.shape[0] != matrices[0].shape[0]:
-            raise ValueError(
-                f"views must describe the same samples: {names[0]!r} has "
-                f"{matrices[0].shape[0]} rows, {name!r} has {X.shape[0]}"
-            )
-    n = matrices[0].shape[0]
-    if n < min_samples:
-        raise ValueError(
-            f"{caller} needs at least {min_samples} sample{'s' * (min_samples > 1)}, got "
-            f"n_samples = {n}{' (1 sample)' * (n == 1)}" + ("; there are no rows" if n == 0 else "")
-        )
+#: The same for all views, or a function of a view's name.
+Rule: TypeAlias = Callable[[str], bool] | bool
 
 
 def check_values(
@@ -232,6 +215,10 @@ def as_views(
     >>> v.names, v.n_features
     (('rna', 'protein'), (3, 2))
     """
+    negative, missing, zeros = (
+        rule if callable(rule) else lambda name, rule=rule: rule
+        for rule in (allow_negative, allow_missing, zero_is_missing)
+    )
     given = collect(data, views)
     names, matrices = given.names, _loaded(given, allow_files)
     for X, name, item in zip(matrices, names, given.items, strict=True):
@@ -246,14 +233,29 @@ def as_views(
                     f"pass {type(X).__name__}(...).as_features(), a nonnegative table made of it"
                 )
             X.check(name)
-    sample_names, matrices, filled = align(given, matrices, allow_missing, zero_is_missing)
-    check_shapes(matrices, names, min_samples, caller)
+    sample_names, matrices, filled = align(given, matrices, missing, zeros)
+    n = matrices[0].shape[0]
+    for X, name in zip(matrices, names, strict=True):
+        if X.shape[1] == 0:
+            raise ValueError(
+                f"view {name!r} has 0 feature(s) (shape=({X.shape[0]}, 0)) while a minimum of 1 is "
+                "required; leave the view out"
+            )
+        if X.shape[0] != n:
+            raise ValueError(
+                f"views must describe the same samples: {names[0]!r} has {n} rows, {name!r} has "
+                f"{X.shape[0]}"
+            )
+    if n < min_samples:
+        raise ValueError(
+            f"{caller} needs at least {min_samples} sample{'s' * (min_samples > 1)}, got "
+            f"n_samples = {n}{' (1 sample)' * (n == 1)}" + ("; there are no rows" if n == 0 else "")
+        )
     for X, item, name in zip(matrices, given.items, names, strict=True):
         # Of what was loaded from a file, the file is named as well.
         label = item.matrix.label if is_streamed(item.matrix) else f"view {name!r}"
         if not isinstance(X, Relation):
-            negative, missing = decide(allow_negative, name), decide(allow_missing, name)
-            check_values(X, label, negative, missing, caller, remedy)
+            check_values(X, label, negative(name), missing(name), caller, remedy)
     if allow_relations:
         hint_at_graphs(matrices, names)
     features = tuple(

@@ -87,14 +87,15 @@ def reaches(Xs: list[Any], n_components: int) -> Array:
 
     Its parts can follow any consensus, so that a small gap says nothing. Half of the rows are enough.
     """
-    shares = np.array([_share_observed(X) for X in Xs])
+    # How many rows the observed entries of rows with enough of them would fill.
+    shares = np.array(
+        [
+            X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
+            for X in Xs
+        ]
+    )
     fewest = max(ROWS_PER_COMPONENT * n_components / Xs[0].shape[0], FEWEST_SHARE)
     return np.where(shares >= min(fewest, 0.5), 1.0, shares)
-
-
-def _share_observed(X: Any) -> float:
-    """How many rows the observed entries of rows with enough of them would fill, as a share of all."""
-    return X.counts[X.here].sum() / np.prod(X.shape) if isinstance(X, MaskedView) else 1.0
 
 
 class MaskedView:
