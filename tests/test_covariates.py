@@ -93,7 +93,7 @@ def test_batches_called_by_numbers_go_like_batches_called_by_words(rng):
     found = mv.adjust({"rna": X}, {"batch": batch})
     words = mv.adjust({"rna": X}, {"batch": [f"b{b}" for b in batch]})
     np.testing.assert_allclose(found.arrays["rna"], words.arrays["rna"], atol=1e-10)
-    assert found.notes == ("'batch' holds 3 whole numbers, each treated as a level of its own.",)
+    assert found.notes == ("'batch' has 3 whole numbers, each treated as a separate level.",)
     aged = mv.adjust({"rna": X}, {"age": np.arange(60)})
     assert aged.notes == ()
 

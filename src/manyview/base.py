@@ -186,7 +186,7 @@ def fixed_view_weights(
     part = weights if kept is None else weights[list(kept)]
     if not part.sum() > 0:
         raise ValueError(
-            "view_weights gives all weight to views that hold no value; give some to another view"
+            "view_weights gives all weight to views without values; give some to another view"
         )
     part = part / part.max()  # the sum of huge numbers is none
     return part / part.sum()
@@ -276,20 +276,20 @@ def tell_unobserved(views: Views, columns: list[Array]) -> None:
         if mask.all():
             continue
         if not mask.any():
-            warn_user(f"view {name!r} has no observed value; it is left out and gets no weight")
+            warn_user(f"view {name!r} has no values; it gets no weight")
             continue
         values = _values_of(X)
         empty, scarce = np.flatnonzero(values == 0), np.flatnonzero(~mask & (values > 0))
         if len(empty):
             warn_user(
-                f"view {name!r}: {len(empty)} of {len(values)} columns have no observed value and are "
-                f"left out: {_listed(names, empty)}"
+                f"view {name!r}: {len(empty)} of {len(values)} columns have no values and are "
+                f"ignored: {_listed(names, empty)}"
             )
         if len(scarce):
             warn_user(
-                f"view {name!r}: {len(scarce)} of {len(values)} columns are observed for at most "
-                f"{values[scarce].max()} samples, fewer than {NEARLY_EMPTY:.0%} of the "
-                f"{values.max()} of its fullest column, and are left out: {_listed(names, scarce)}"
+                f"view {name!r}: {len(scarce)} of {len(values)} columns have values for at most "
+                f"{values[scarce].max()} samples, less than {NEARLY_EMPTY:.0%} of the {values.max()} of "
+                f"the fullest column, and are ignored: {_listed(names, scarce)}"
             )
 
 
@@ -345,8 +345,8 @@ def refuse_changed(X: Matrix, checksum: str | None, name: str) -> None:
     """Views too large to be copied are read where they are: they must be those of the fit."""
     if checksum is not None and checksum != digest(X):
         raise ValueError(
-            f"view {name!r} was changed after the fit (it is too large to be copied, and the model "
-            "reads it where it is); fit again, or put its numbers back"
+            f"view {name!r} was changed after the fit (the model did not copy it, because it is large); "
+            "fit again, or restore its numbers"
         )
 
 
@@ -455,7 +455,7 @@ def _places(name: str, seen: list[str], wanted: list[str], may_lack: bool) -> li
             raise ValueError(f"view {name!r} lacks {share}, the first being {lacking[0]!r}")
         warn_user(
             f"view {name!r} lacks {share} ({len(lacking) / len(wanted):.0%}), the first being "
-            f"{lacking[0]!r}: they are treated as unobserved, and samples are compared by the others"
+            f"{lacking[0]!r}: they are treated as missing, and samples are compared by the others"
         )
     return [place.get(feature, -1) for feature in wanted]
 
@@ -616,7 +616,7 @@ class MultiViewEstimator(BaseEstimator):
             return given
         if not any(mask.any() for mask in self._columns):
             raise ValueError(
-                f"none of the views {list(given.names)} has an observed value; check how they were read"
+                f"none of the views {list(given.names)} has values; check that they were read correctly"
             )
         tell_unobserved(given, self._columns)
         self._left_out = left_out(given, self._columns)

@@ -137,14 +137,14 @@ def _columns(covariates: Any, names: Any, n: int, notes: list[str]) -> list[Colu
     table = read_table("covariates", covariates)
     table = table.numbered_like(None if names is None else names.tolist())
     if not table.columns.shape[1]:
-        raise ValueError("covariates has no column; name what is to be regressed out")
+        raise ValueError("covariates has no columns; pass those to regress out")
     rows = np.arange(table.n)
     if table.ids is not None and names is not None:
         rows = places([str(i) for i in names], [str(i) for i in table.ids])
         if not (rows >= 0).any():
             raise ValueError(
-                f"covariates share no id with the views: these have {str(names[0])!r}, they have "
-                f"{str(table.ids[0])!r}; give one sample one id everywhere"
+                f"covariates and views share no sample id: the views have {str(names[0])!r}, the "
+                f"covariates {str(table.ids[0])!r}; use the same ids in both"
             )
     elif table.n != n:
         raise ValueError(
@@ -180,7 +180,7 @@ def _column(name: str, values: list[Any], notes: list[str]) -> Column:
         return column
     codes = read_column(name, values, "category")
     notes.append(
-        f"{quoted(name)} holds {len(codes.levels)} whole numbers, each treated as a level of its own."
+        f"{quoted(name)} has {len(codes.levels)} whole numbers, each treated as a separate level."
     )
     return codes
 
@@ -191,8 +191,7 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
     name = views.names[s]
     if is_streamed(X):
         raise ValueError(
-            f"view {name!r} is read from its file by rows; load it into memory to regress covariates "
-            "out of it"
+            f"view {name!r} is read from its file by rows; load it into memory to adjust it"
         )
     if sp.issparse(X):
         if X.shape[0] * X.shape[1] > MOST_DENSE:
@@ -205,10 +204,12 @@ def _dense(views: Views, s: int, zeros: bool, notes: list[str]) -> tuple[Array, 
     kind = view_kind(X, name, None)
     if kind == "counts":
         X = np.log1p(per_total(X))
-        notes.append(f"View {name!r} holds counts; their logarithms per total are adjusted.")
+        notes.append(
+            f"View {name!r} has counts; shares of each sample's total were log-transformed."
+        )
     elif kind == "binary":
         notes.append(
-            f"View {name!r} holds zeros and ones, which cannot be adjusted: it stays as it is."
+            f"View {name!r} has only zeros and ones, which cannot be adjusted; it is unchanged."
         )
     empty = ~X.any(axis=1)  # NaN is a value here: rows of NaN are missing already
     if not zeros and empty.any() and not empty.all():

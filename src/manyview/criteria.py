@@ -190,7 +190,7 @@ def warn_of(selection: Selection, most: int) -> Selection:
     elif len(K) > 1 and selection.n_clusters == K[-1] < most:
         warn_user(
             f"the best number of clusters is the largest candidate ({selection.n_clusters}); "
-            "more may be better still: raise the candidates"
+            "a larger number may be better: add larger candidates"
         )
     return selection
 

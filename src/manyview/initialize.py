@@ -149,9 +149,8 @@ def _tell_zeros(pairs: list[tuple[Array, Array]]) -> None:
         for name, array in zip(("components", "coefficients"), pair, strict=True):
             if n := int((array == 0).sum()):
                 warn_user(
-                    f"init[{name!r}][{s}] has {n} entries that are 0, and the multiplicative rule "
-                    "multiplies: they stay 0; add a small number to them, or use "
-                    "solver='hals', which lets them grow"
+                    f"init[{name!r}][{s}] has {n} entries that are 0, which stay 0 under the "
+                    "multiplicative rule; add a small number to them, or use solver='hals'"
                 )
                 return
 

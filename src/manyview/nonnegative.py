@@ -165,7 +165,7 @@ def tell_rounded(X: Matrix, name: str) -> bool:
     if lost.any():
         j = int(np.flatnonzero(lost)[0])
         warn_user(
-            f"view {name!r}: dtype=float32 rounds away what tells samples apart in "
+            f"view {name!r}: dtype=float32 rounds away the differences between samples in "
             f"{int(lost.sum())} of {len(lost)} columns (column {j} goes from {low[j]:.12g} to "
             f"{high[j]:.12g}); subtract a constant from them, use dtype=None, or a scale that starts "
             "features at 0"
@@ -254,7 +254,7 @@ def tell_level(X: Matrix, name: str) -> None:
         j = int(np.argmax(low * (n > 0)))
         warn_user(
             f"view {name!r} varies by {share:.1g} of its sum of squares only (column {j} goes from "
-            f"{low[j]:.12g} to {high[j]:.12g}): nonnegative parts show mostly its level, and clusters "
+            f"{low[j]:.12g} to {high[j]:.12g}): the parts describe mostly its mean level, and clusters "
             "may be lost; subtract each feature's smallest value, or use scale='minmax' or 'standard'"
         )
 

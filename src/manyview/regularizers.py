@@ -221,8 +221,8 @@ def prepared_term(
     """The term of view ``s``; ``keep(name, compute)`` may remember the graph of an earlier fit."""
     if tensors and not (isinstance(regularizer, TakesTensors) and regularizer.takes_tensors):
         raise ValueError(
-            f"regularizer {type(regularizer).__name__} would be handed tensors by "
-            "engine='torch'; set takes_tensors = True on it if it can, or use engine='numpy'"
+            f"engine='torch' would pass tensors to the regularizer {type(regularizer).__name__}; set "
+            "takes_tensors = True on it if it accepts them, or use engine='numpy'"
         )
     if not isinstance(regularizer, Graph):
         return regularizer.prepare(resident(X), view)

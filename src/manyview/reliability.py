@@ -311,14 +311,14 @@ class Stability:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.n_runs} runs, two of which agree with an adjusted Rand index of "
-            f"{self.score:.3f} on average (lowest {self.pairwise_ari.min():.3f})",
-            "cluster    size  stability  members' mean  least sure member",
+            f"{self.n_runs} runs; the adjusted Rand index between two runs is {self.score:.3f} on average "
+            f"(lowest {self.pairwise_ari.min():.3f})",
+            "cluster    size  stability  mean of samples  lowest of a sample",
         ]
         for label, value in self.clusters.items():
             own = self.samples[self.labels == label]
             lines.append(
-                f"{label:>7} {len(own):>7} {value:>10.2f} {own.mean():>14.2f} {own.min():>18.2f}"
+                f"{label:>7} {len(own):>7} {value:>10.2f} {own.mean():>16.2f} {own.min():>19.2f}"
             )
         return "\n".join(lines)
 

@@ -107,7 +107,7 @@ def select_n_clusters(
     model = RobustWMNMF() if model is None else model
     if not isinstance(model, RobustWMNMF):
         raise TypeError(
-            f"model must be a RobustWMNMF (its fused graph is judged) or a WMNMF, got "
+            f"model must be a RobustWMNMF (by its fused graph) or a WMNMF, got "
             f"{type(model).__name__}; for another estimator compare "
             "stability(model, views).score between numbers of clusters"
         )
@@ -199,11 +199,13 @@ def _rank_of_wmnmf(
     possible = [K for K in asked if limit >= K]
     if not possible:
         raise ValueError(
-            f"the blocks that are fitted hold a rank of {limit} at most, less than every "
+            f"the fitted blocks allow a rank of at most {limit}, less than every "
             "candidate; use more samples or features, or lower the candidates"
         )
     if len(possible) < len(asked):
-        notes.append(f"The fitted blocks hold a rank of {limit} at most: no more was tried.")
+        notes.append(
+            f"The fitted blocks allow a rank of at most {limit}; larger ranks were not tried."
+        )
     with threadpool_limits(1):
         ranks = [1, *possible]
         runs = own_curves(given, model, ranks, RUNS, rng)

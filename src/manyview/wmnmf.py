@@ -594,7 +594,7 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._tell_favored()
         anywhere = observed_somewhere(views.matrices)
         if not anywhere.any():
-            raise ValueError("score needs a sample that some view describes; all are missing")
+            raise ValueError("score needs at least one sample with values; all are missing")
         with threadpool_limits(1):
             scaled_rows = self._scaled(some_rows(views, anywhere))
             factors = self._placed(scaled_rows, self._neighbor_coefficients(scaled_rows))[0]
@@ -811,8 +811,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         """Also say who can find the number of clusters, if that is asked."""
         if isinstance(self.n_clusters, str):
             raise InvalidParameterError(
-                f"n_clusters={self.n_clusters!r}: WMNMF takes a number, for it has no fused graph to find "
-                "one in; use RobustWMNMF, or the number that select_n_clusters recommends"
+                f"n_clusters={self.n_clusters!r}: WMNMF needs a number, because it has no fused graph from "
+                "which to choose it; use RobustWMNMF, or the number that select_n_clusters recommends"
             )
         super()._validate_params()
 
@@ -836,8 +836,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         self._check_n_clusters(self.n_clusters, n_samples)
         if ENGINES[self.engine].takes_devices and not self._solver.takes_tensors:
             raise ValueError(
-                f"solver {type(self._solver).__name__} would be handed tensors by engine={self.engine!r}; "
-                "set takes_tensors = True on it if it can, or use engine='numpy'"
+                f"engine={self.engine!r} would pass tensors to the solver {type(self._solver).__name__}; "
+                "set takes_tensors = True on it if it accepts them, or use engine='numpy'"
             )
         if self.assign_labels == "argmax" and self._rank != self.n_clusters:
             raise ValueError(
@@ -862,8 +862,8 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
         if all(constant):
             if any(scale in UNIT_ROWS for scale in scales):
                 warn_user(
-                    f"every view is constant (after scale={self.scale!r}): the "
-                    "clusters mean nothing; use another scale"
+                    f"every view is constant (after scale={self.scale!r}), so the "
+                    "clusters are meaningless; use another scale"
                 )
             return views
         if not any(constant):
@@ -1300,8 +1300,7 @@ def warn_scarce_views(Xs: Sequence[Any], names: Sequence[str], n_components: int
         warn_user(
             f"view {names[s]!r} is observed for {int(X.here.sum())} of {X.shape[0]} samples "
             f"({X.counts.sum() / np.prod(X.shape):.1%} of its entries), too few to learn "
-            f"{n_components} parts from: it cannot lead, and its weight is small; leave it out, "
-            "or choose fewer clusters"
+            f"{n_components} parts, so its weight is small; leave it out, or choose fewer clusters"
         )
 
 
@@ -1325,7 +1324,7 @@ def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: floa
     alpha = result.factors.alpha
     if len(alpha) > 1 and alpha.max() > COLLAPSE:
         warn_user(
-            f"view {view_names[int(alpha.argmax())]!r} holds {alpha.max():.0%} of the view weight: "
+            f"view {view_names[int(alpha.argmax())]!r} has {alpha.max():.0%} of the view weight: "
             "the consensus has collapsed onto it; use fewer rounds (max_iter) or a larger p",
             CollapseWarning,
         )

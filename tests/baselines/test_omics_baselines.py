@@ -131,6 +131,6 @@ def test_without_the_package_the_extra_is_named(monkeypatch):
 def test_leiden_says_when_it_finds_another_number_of_communities():
     pytest.importorskip("graspologic_native")
     X = np.repeat(np.eye(4), 8, axis=0) * 100 + np.random.default_rng(0).normal(size=(32, 4)) * 0.01
-    with pytest.warns(UserWarning, match="found 4 communities and not the 2 requested"):
+    with pytest.warns(UserWarning, match="found 4 communities instead of the requested 2"):
         model = ConcatLeiden(2, n_neighbors=3, scale=None, random_state=0).fit([X])
     assert len(set(model.labels_)) == 4

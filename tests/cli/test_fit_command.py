@@ -93,7 +93,7 @@ def test_new_samples_are_labeled_like_old_ones(lab):
     assert [row["id"] for row in rows(folder / "a.csv")] == ["p7", "p3", "p11"]
     assert all(0 < float(row["confidence"]) <= 1 for row in rows(folder / "a.csv"))
     for file, out, sentence in (
-        (new, "a.csv", "exists; name another file, or replace it by --force"),
+        (new, "a.csv", "exists; name another file, or replace it with --force"),
         (folder / "new.csv", "b.csv", "none called 'new'; name the file's view"),
         (new, "", "is a folder; name a file"),
         (f"rna={files[1]}", "b.csv", "lacks 4 of its 4 fitted features"),
@@ -141,7 +141,7 @@ def test_the_same_command_finds_its_results_and_computes_nothing(lab, clusters, 
         patch.setattr(mv.RobustWMNMF, "fit", None)
         assert json.loads(done(*asked, "--json").stdout) == json.loads(first.stdout)
     assert "has the results of this command on these files already" in done(*asked).stderr
-    refused("is not empty; name another, or replace", *asked, "--seed", 1)
+    refused("is not empty; name another, or add --force", *asked, "--seed", 1)
     assert before == {p.name: p.read_bytes() for p in out.iterdir()}
     for changed in (out / "labels.csv", file):
         whole = changed.read_text()

@@ -115,11 +115,11 @@ def test_one_anndata_has_views_in_x_layers_and_obsm():
         assert model.view_feature_names_in_[chosen[2]] is None
     assert sp.issparse(as_views(data, ["counts"]).matrices[0])
     with pytest.raises(
-        ValueError, match="holds X, layers:counts, obsm:protein, obsm:image; say which"
+        ValueError, match="has X, layers:counts, obsm:protein, obsm:image; choose the views"
     ):
         mv.RobustWMNMF(3).fit(data)
     with pytest.raises(
-        ValueError, match=r"views names 'atac', which is none of the parts of the AnnData: \['X'"
+        ValueError, match=r"views names 'atac', which fits none of the parts of the AnnData: \['X'"
     ):
         mv.RobustWMNMF(3, views=["X", "atac"]).fit(data)
     assert as_views(ad.AnnData(FRAMES["rna"])).names == ("X",)

@@ -152,7 +152,9 @@ def test_the_index_of_a_data_frame_names_its_rows(client):
     assert_same_fit(model, expected)
     assert list(model.sample_names_in_) == ids
     for first in ([tables[0]], frames_of(tables[0])):
-        with pytest.raises(ValueError, match="'view1' lists the samples in another order than"):
+        with pytest.raises(
+            ValueError, match="'view1' does not have the same samples in the same order as"
+        ):
             wmnmf(engine="dask").fit([*first, *frames_of(shuffled)])
 
 

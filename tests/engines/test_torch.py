@@ -290,7 +290,7 @@ def test_a_regularizer_of_your_own_must_say_that_it_takes_tensors(device):
             return 0.0, V
 
     X = np.random.default_rng(0).random((40, 5))
-    with pytest.raises(ValueError, match="Ridge would be handed tensors"):
+    with pytest.raises(ValueError, match="would pass tensors to the regularizer Ridge"):
         WMNMF(2, engine="torch", regularizer=Ridge()).fit(X)
     Ridge.takes_tensors = True
     here, there = (

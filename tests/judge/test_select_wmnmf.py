@@ -80,7 +80,7 @@ def test_the_models_own_settings_are_used():
 @pytest.mark.parametrize(
     "asked, sentence",
     [
-        ({"candidates": [20, 30]}, "hold a rank of 10 at most, less than every candidate"),
+        ({"candidates": [20, 30]}, "allow a rank of at most 10, less than every candidate"),
         ({"max_samples": 3}, "max_samples must be an integer of at least 10"),
         ({"model": mv.baselines.MultiNMF()}, "or a WMNMF, got MultiNMF"),
     ],

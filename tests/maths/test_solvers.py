@@ -69,7 +69,9 @@ def test_tensors_are_for_solvers_that_take_them():
     class HostOnly(Halfway):
         takes_tensors = False
 
-    with pytest.raises(ValueError, match="HostOnly would be handed tensors by engine='torch'"):
+    with pytest.raises(
+        ValueError, match="engine='torch' would pass tensors to the solver HostOnly"
+    ):
         WMNMF(3, solver=HostOnly(), engine="torch", device="cpu").fit(blobs(n=20)[0])
 
 

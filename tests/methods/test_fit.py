@@ -177,7 +177,7 @@ def test_stop_reasons_and_warnings():
 
     model = WMNMF(3, random_state=0, callback=stop_soon).fit(views)
     assert model.stop_reason_ is Stop.CALLBACK and len(seen) == 7 and model.n_iter_ == 1
-    with pytest.warns(CollapseWarning, match="holds 100% of the view weight"):
+    with pytest.warns(CollapseWarning, match="has 100% of the view weight"):
         WMNMF(3, random_state=0, p=1).fit(views)
 
 

@@ -124,7 +124,7 @@ def test_weights_are_of_the_views_that_hold_a_value():
     model = fitted(views, view_weights=[1, 3, 4])
     np.testing.assert_allclose(model.view_weights_, [0.25, 0.75, 0])
     np.testing.assert_allclose(fitted(views, view_weights="equal").view_weights_, [0.5, 0.5, 0])
-    with pytest.raises(ValueError, match="all weight to views that hold no value"):
+    with pytest.raises(ValueError, match="all weight to views without values"):
         fitted(views, view_weights=[0, 0, 1])
 
 

@@ -67,7 +67,7 @@ def test_an_unobserved_column_changes_nothing(make, places, s, holes):
         views[1][3, 2] = views[2][5] = np.nan
     plain = make().fit(views)
     wider = [with_empty_columns(X, places) if t == s else X for t, X in enumerate(views)]
-    with pytest.warns(UserWarning, match=rf"view 'view{s}': {len(places)} of .* no observed value"):
+    with pytest.warns(UserWarning, match=rf"view 'view{s}': {len(places)} of .* no values"):
         model = make().fit(wider)
     same_bits(model, plain)
     empty = np.isnan(wider[s]).all(axis=0)
@@ -123,7 +123,7 @@ def test_an_unobserved_view_changes_nothing(make, place, tmp_path):
     views, _ = blobs()
     plain = make().fit(views)
     more = [*views[:place], np.full((60, 4), np.nan), *views[place:]]
-    with pytest.warns(UserWarning, match=f"view 'view{place}' has no observed value"):
+    with pytest.warns(UserWarning, match=f"view 'view{place}' has no values"):
         model = make().fit(more)
     np.testing.assert_array_equal(model.labels_, plain.labels_)
     np.testing.assert_array_equal(model.view_weights_, np.insert(plain.view_weights_, place, 0))
@@ -157,7 +157,7 @@ def test_an_unobserved_row_changes_nothing(make):
 @pytest.mark.parametrize("make", MODELS)
 def test_nothing_observed_is_a_sentence(make):
     nothing = [np.full((20, 2), np.nan), np.full((20, 3), np.nan)]
-    with pytest.raises(ValueError, match=r"none of the views \['view0', 'view1'\] has an observed"):
+    with pytest.raises(ValueError, match=r"none of the views \['view0', 'view1'\] has values"):
         make().fit(nothing)
 
 
@@ -169,10 +169,8 @@ def test_named_empty_columns_are_told_once_by_name():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         mv.RobustWMNMF(3, random_state=0).fit({"rna": frame, "b": pd.DataFrame(views[1])})
-    about = [str(w.message) for w in told if "no observed value" in str(w.message)]
-    assert about == [
-        "view 'rna': 1 of 9 columns have no observed value and are left out: 'Unnamed: 8'"
-    ]
+    about = [str(w.message) for w in told if "no values" in str(w.message)]
+    assert about == ["view 'rna': 1 of 9 columns have no values and are ignored: 'Unnamed: 8'"]
 
 
 def test_the_users_own_start_is_narrowed_alike():
@@ -218,7 +216,7 @@ def test_a_view_of_few_entries_is_told_and_does_not_lead():
 
 def quietly_but_told(fit, *args):
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*no observed value")
+        warnings.filterwarnings("ignore", message=".*no values")
         return fit(*args)
 
 

@@ -492,7 +492,7 @@ def test_imputing_keeps_what_was_observed_and_invents_nothing():
 
 def test_views_that_tell_nothing_are_told():
     views, _ = blobs(n=60)
-    with pytest.warns(UserWarning, match="'view1' has no observed value"):
+    with pytest.warns(UserWarning, match="'view1' has no values"):
         RobustWMNMF(3, random_state=0).fit([views[0], np.full((60, 4), np.nan)])
     with (
         pytest.warns(UserWarning, match="only 1 distinct samples"),

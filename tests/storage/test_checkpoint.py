@@ -143,12 +143,20 @@ def test_other_settings_or_data_are_refused_by_name(broken_off):
     changed = [views[0], views[1].copy(), views[2]]
     changed[1][5, 2] += 1e-9
     other = [
-        (WMNMF(4, max_iter=2, inner_iter=5, random_state=0), views, "n_clusters=3, and now"),
-        (WMNMF(3, max_iter=2, inner_iter=5, random_state=1), views, "random_state=0, and now"),
-        (RobustWMNMF(3), views, "one of WMNMF, and this is RobustWMNMF"),
+        (
+            WMNMF(4, max_iter=2, inner_iter=5, random_state=0),
+            views,
+            "n_clusters=3, and this fit has",
+        ),
+        (
+            WMNMF(3, max_iter=2, inner_iter=5, random_state=1),
+            views,
+            "random_state=0, and this fit has",
+        ),
+        (RobustWMNMF(3), views, "from WMNMF, and this fit is of RobustWMNMF"),
         (FITS["paper"](), changed, "the numbers of view 'view1' have changed"),
         (FITS["paper"](), [X[:80] for X in views], "of shape 90 × 8, and now is of shape 80 × 8"),
-        (FITS["paper"](), views[:2], "it has 3 views, and now there are 2"),
+        (FITS["paper"](), views[:2], "it has 3 views, and this fit has 2"),
         (FITS["paper"](), [X.astype("f4") for X in views], "of type float64"),
     ]
     for model, held, told in other:
@@ -165,18 +173,18 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_alone(broken_off, tmp_pat
     model = tmp_path / "m.npz"
     FITS["paper"]().fit(data()).save(model)
     for held, told in (
-        (content[: len(content) // 2], "cut short|no manyview checkpoint"),
-        (content[:-1], "cut short|no manyview checkpoint"),
-        (b"", "is no manyview checkpoint"),
-        (b"some text of mine\n", "is no manyview checkpoint"),
+        (content[: len(content) // 2], "cut short|not a manyview checkpoint"),
+        (content[:-1], "cut short|not a manyview checkpoint"),
+        (b"", "is not a manyview checkpoint"),
+        (b"some text of mine\n", "is not a manyview checkpoint"),
         (bytes(flipped), "damaged|changed after it was saved"),
-        (model.read_bytes(), "is no manyview checkpoint"),
+        (model.read_bytes(), "is not a manyview checkpoint"),
     ):
         broken_off.write_bytes(held)
         with pytest.raises(ValueError, match=told):
             FITS["paper"](checkpoint=broken_off).fit(data())
         assert broken_off.read_bytes() == held
-    with pytest.raises(ValueError, match="is no manyview model"):
+    with pytest.raises(ValueError, match="is not a manyview model"):
         broken_off.write_bytes(content)
         load(broken_off)
 
@@ -267,7 +275,7 @@ def test_regularizers_of_users_are_told_apart_or_refused(tmp_path):
 
     file = tmp_path / "state"
     with pytest.raises(
-        ValueError, match=r"checkpoint cannot tell regularizer=.*make it a dataclass"
+        ValueError, match=r"checkpoint cannot store regularizer=.*make it a dataclass"
     ):
         fit(Ridge(0.1), checkpoint=file)
     assert not file.exists()
@@ -344,7 +352,7 @@ def test_killed_and_resumed_the_result_is_the_same(kind, tmp_path):
 
 def test_a_device_takes_no_checkpoint(tmp_path):
     pytest.importorskip("torch", reason="engine='torch' needs PyTorch")
-    with pytest.raises(ValueError, match="does not go with engine='torch'"):
+    with pytest.raises(ValueError, match="engine='torch' writes no checkpoints"):
         FITS["paper"](checkpoint=tmp_path / "state", engine="torch").fit(data())
 
 
@@ -369,7 +377,7 @@ def test_a_checkpoint_of_another_version_or_place_is_refused(tmp_path, monkeypat
         with pytest.raises(ValueError, match=r"made by manyview .*, and this is 9\.9\.9"):
             WMNMF(3, random_state=0, checkpoint=path).fit(views)
     WMNMF(np.int64(3), random_state=0, checkpoint=path).fit(views)
-    with pytest.raises(ValueError, match="does not exist; make it"):
+    with pytest.raises(ValueError, match="does not exist; create it"):
         WMNMF(3, checkpoint=tmp_path / "nowhere" / "state").fit(views)
     mine = tmp_path / "mine.npy"
     np.save(mine, views[0])

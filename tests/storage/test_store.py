@@ -121,7 +121,7 @@ def test_objects_are_dropped_with_a_warning_or_refused(tmp_path):
         pass
 
     own = mv.WMNMF(3, regularizer=Mine(), random_state=0).fit(views)
-    with pytest.raises(ValueError, match="regularizer holds an object of type Mine"):
+    with pytest.raises(ValueError, match="regularizer has an object of type Mine"):
         own.save(tmp_path / "own.npz")
     with pytest.raises(ValueError, match="a SumOfGraphs cannot be saved"):
         mv.baselines.SumOfGraphs(3).fit(views).save(tmp_path / "own.npz")
@@ -172,16 +172,16 @@ REFUSED = {
         "was written by manyview 9.9 in format 99, and this manyview reads format 2",
     ),
     "truncated": (lambda raw: raw[: len(raw) // 2], "is damaged or was cut short"),
-    "empty": (lambda raw: b"", "no manyview model"),
-    "not an archive": (lambda raw: b"hello", "no manyview model"),
-    "another npz": (lambda raw: npz(a=np.ones(3)), "no manyview model"),
+    "empty": (lambda raw: b"", "not a manyview model"),
+    "not an archive": (lambda raw: b"hello", "not a manyview model"),
+    "another npz": (lambda raw: npz(a=np.ones(3)), "not a manyview model"),
     "a changed number": (
         lambda raw: rewritten(raw, lambda h: h["state"].update(n_iter_=7), checksum=False),
         "was changed after it was saved",
     ),
     "another class": (
         lambda raw: rewritten(raw, lambda h: h.update({"class": "Popen"})),
-        "its class 'Popen' is none of WMNMF, RobustWMNMF",
+        "its class 'Popen' is not one of WMNMF, RobustWMNMF",
     ),
     "an object inside": (
         lambda raw: rewritten(

@@ -26,16 +26,16 @@ ORACLES = ("BSV-kmeans", "BSV-Spectral")
 
 DESCRIPTIONS: dict[str, str] = {
     "BSV-kmeans": (
-        "k-means on each view alone, the best view kept. Chosen by the truth where the truth is "
-        "given, as in the paper: an upper bound, not something a user could do."
+        "k-means on each view alone; the best view is used. If the known classes are passed, they decide "
+        "which view is best, as in the paper: an upper bound, which a user cannot reach."
     ),
     "ConcatK": (
-        "k-means (one start) on all views side by side, features as they are: the largest numbers "
-        "decide."
+        "k-means (one start) on all views side by side, unscaled: features with large numbers "
+        "dominate."
     ),
     "BSV-Spectral": (
-        "Spectral clustering with MATLAB's defaults on each view alone, the best view kept. Chosen "
-        "by the truth where the truth is given, as in the paper: an upper bound."
+        "Spectral clustering with MATLAB's defaults on each view alone; the best view is used. If "
+        "the known classes are passed, they decide which view is best, as in the paper: an upper bound."
     ),
     "ConcatSpectral": (
         "Spectral clustering with MATLAB's defaults on all views side by side, unscaled. Its poor "
@@ -43,13 +43,13 @@ DESCRIPTIONS: dict[str, str] = {
         "pairs, or all but a few, so the graph is empty and nothing is clustered. See "
         "ConcatSpectral-z for the same idea on scaled features."
     ),
-    "MultiNMF1": "Joint NMF of all views, pulled to their mean with weight 1/(number of views).",
-    "MultiNMF2": "Joint NMF of all views, pulled to their mean with weight 0.01.",
+    "MultiNMF1": "Joint NMF of all views, drawn to their mean with the weight 1/(number of views).",
+    "MultiNMF2": "Joint NMF of all views, drawn to their mean with the weight 0.01.",
     "P-MLRSSC": "Low-rank sparse subspace clustering, every pair of views drawn together.",
     "C-MLRSSC": "Low-rank sparse subspace clustering, every view drawn to a common center.",
     "P-KMLRSSC": "P-MLRSSC with a Gaussian kernel.",
     "C-KMLRSSC": "C-MLRSSC with a Gaussian kernel.",
-    "NMF-W1": "WM-NMF with equal sample weights: what these weights add is the difference.",
+    "NMF-W1": "WM-NMF with equal sample weights, to show what its sample weights add.",
     "NMF-W2": "WM-NMF with equal sample weights and no graph.",
     "WM-NMF": "The paper's method: weights for views and samples, and a graph in each view.",
     "ConcatSpectral-z": (

@@ -261,8 +261,8 @@ class ConcatLeiden(Baseline):
         found = int(self.labels_.max()) + 1
         if found != self.n_clusters:
             warn_user(
-                f"ConcatLeiden found {found} communities and not the {self.n_clusters} requested: no "
-                "resolution gives as many (a graph in several pieces has at least as many communities)"
+                f"ConcatLeiden found {found} communities instead of the requested {self.n_clusters}: no "
+                "resolution gives this number (a graph in several pieces has at least as many communities)"
             )
 
 

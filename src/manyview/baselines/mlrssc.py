@@ -196,8 +196,8 @@ class MLRSSC(Baseline):
         self.affinity_matrix_ = np.abs(outcome.C) + np.abs(outcome.C.T)
         if not self.affinity_matrix_.any():
             warn_user(
-                "MLRSSC found no sample to be a combination of others: its affinity is 0 "
-                f"everywhere and its labels mean nothing. Lower mu={self.mu:g}, thr={self.thr:g} or "
+                "in MLRSSC no sample is a combination of others, so its affinity is 0 "
+                f"everywhere and its labels are meaningless; lower mu={self.mu:g}, thr={self.thr:g} or "
                 "sparse; without a kernel, larger features do the same"
             )
         if not outcome.converged:

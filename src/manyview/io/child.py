@@ -119,14 +119,14 @@ def read_apart(
     said = answer[:5000].decode("utf-8", "replace").strip()
     if code == -getattr(signal, "SIGXCPU", 0):
         raise BadFile(
-            f"{path.name} was given up after {seconds} seconds of computing: it is damaged. Save it again "
-            "from where it came"
+            f"{path.name} could not be read in {seconds} seconds of computing, so it is probably damaged; "
+            "save it again with the program that made it"
         )
     if code == NO_MEMORY or code < 0:
         enough = gib_text(4 * room)
         raise TooLarge(
             f"it is damaged, or takes more than {size_text(room)} in memory, the limit for a file of "
-            f"{size_text(packed)}. If you know the file, raise it: max_unpacked={enough} or "
+            f"{size_text(packed)}. If you trust the file, raise the limit: max_unpacked={enough} or "
             f"--max-unpacked {enough} (GiB)"
         )
     if code == SENTENCE:

@@ -103,8 +103,8 @@ def _sentence(
     enough = gib_text(4 * wanted if so_far else wanted)
     return (
         f"{what} takes {'more than ' * so_far}{size_text(wanted)} {where} and {size_text(packed)} in the "
-        f"file; {size_text(room)} is the limit here, against files made to fill the memory. If you know "
-        f"the file, raise it: max_unpacked={enough} or --max-unpacked {enough} (GiB)"
+        f"file; {size_text(room)} is the limit, because a file can be made to fill the memory. If you "
+        f"trust the file, raise the limit: max_unpacked={enough} or --max-unpacked {enough} (GiB)"
     )
 
 

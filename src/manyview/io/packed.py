@@ -33,8 +33,8 @@ def check_no_pipe(path: str | Path) -> None:
     place = Path(path)
     if place.exists() and not place.is_file() and not place.is_dir():
         raise ValueError(
-            f"{path} is a pipe or a device, and a file is read more than once: for its kind, its numbers "
-            "and its checksum in run.json. Save it first, for example by: cat > table.csv"
+            f"{path} is a pipe or a device, but manyview reads files more than once; save it to a file "
+            "first, for example by: cat > table.csv"
         )
 
 

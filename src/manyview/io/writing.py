@@ -421,8 +421,8 @@ def _check_free(shown: Path, place: Path, kind: str, force: bool, goes_on: bool)
     }
     if there and not force and not (goes_on and known is not None and kind in known):
         raise Refused(
-            f"the folder {shown} is not empty; name another, or replace what manyview wrote there by "
-            "--force (force=True), which keeps the files of others"
+            f"the folder {shown} is not empty; name another, or add --force (force=True), which "
+            "replaces only what manyview wrote there"
         )
 
 
@@ -448,7 +448,7 @@ def check_file(out: Path, force: bool) -> None:
             f"--out {out} is a folder; name a file, such as {out / 'labels.csv'}"
         )
     if os.path.lexists(place) and not force:
-        raise Refused(f"{out} exists; name another file, or replace it by --force")
+        raise Refused(f"{out} exists; name another file, or replace it with --force")
     if any(place.name in files for files in (manifest(place.parent) or {}).values()):
         raise Refused(f"{out} belongs to the results in {out.parent}; name another file")
     _check_writable(place.parent, "--out", "file")

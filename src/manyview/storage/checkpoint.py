@@ -70,18 +70,18 @@ class Checkpoint:
             return
         if not ENGINES[model.engine].checkpoints:
             raise ValueError(
-                f"checkpoint does not go with engine={model.engine!r}, whose state is on its device; leave "
-                "one of them out"
+                f"engine={model.engine!r} writes no checkpoints, because its state is on its device; leave "
+                "out checkpoint, or use another engine"
             )
         folder = self.path.absolute().parent
         if not folder.is_dir():
             raise ValueError(
-                f"checkpoint={str(self.path)!r}: the folder {folder} does not exist; make it, or name "
-                "another place"
+                f"checkpoint={str(self.path)!r}: the folder {folder} does not exist; create it, or "
+                "name another folder"
             )
         if not os.access(folder, os.W_OK | os.X_OK):
             raise ValueError(
-                f"checkpoint={str(self.path)!r}: no file can be written in {folder}; name a place in a "
+                f"checkpoint={str(self.path)!r}: cannot write files in {folder}; name a file in a "
                 "folder of your own"
             )
         for left in left_behind(folder, self.path.name):
@@ -93,8 +93,8 @@ class Checkpoint:
             difference = _difference(saved["identity"], self.identity)
             if difference:
                 raise ValueError(
-                    f"the checkpoint {self.path} belongs to another fit: {difference}; fit that again, or "
-                    "remove the file to start again"
+                    f"the checkpoint {self.path} belongs to another fit: {difference}; repeat that fit, or "
+                    "remove the file to start a new one"
                 )
             self.stages, self._loop = saved["stages"], saved["loop"]
             self.rng.bit_generator.state = saved["random"]
@@ -208,8 +208,8 @@ def _as_text(name: str, value: Any, rng: np.random.Generator) -> str:
         text = json.dumps(writer.value(value))
     except TypeError as error:
         raise ValueError(
-            f"checkpoint cannot tell {name}={value!r} from another one, since it is {error}; make it a "
-            "dataclass of plain values, use a named setting, or leave checkpoint out"
+            f"a checkpoint cannot store {name}={value!r}, because it is {error}; make it a dataclass of "
+            "plain values, use a named setting, or leave checkpoint out"
         ) from None
     sums = [hashlib.sha256(content).hexdigest()[:16] for content in writer.members.values()]
     return " ".join([text, *sums])
@@ -232,14 +232,14 @@ def digest(X: Matrix) -> str:
 
 def _difference(saved: dict[str, Any], now: dict[str, Any]) -> str:
     if saved["method"] != now["method"]:
-        return f"it is one of {saved['method']}, and this is {now['method']}"
+        return f"it is from {saved['method']}, and this fit is of {now['method']}"
     if saved.get("library") != now["library"]:
         return f"it was made by manyview {saved.get('library')}, and this is {now['library']}"
     for name, value in now["settings"].items():
         if saved["settings"].get(name) != value:
-            return f"it has {name}={saved['settings'].get(name)}, and now {name}={value}"
+            return f"it has {name}={saved['settings'].get(name)}, and this fit has {name}={value}"
     if len(saved["views"]) != len(now["views"]):
-        return f"it has {len(saved['views'])} views, and now there are {len(now['views'])}"
+        return f"it has {len(saved['views'])} views, and this fit has {len(now['views'])}"
     for before, after in zip(saved["views"], now["views"], strict=True):
         for word, old, new in zip(("called", "of shape", "of type"), before, after, strict=False):
             if old != new:

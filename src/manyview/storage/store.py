@@ -105,7 +105,7 @@ def _allow_files(named: list[DiskMatrix], given: Any) -> None:
     for view in moved:
         if view not in known:
             raise ValueError(
-                f"fitted_on names the view {view!r}, but the views the model has in files are: "
+                f"fitted_on names the view {view!r}, but the views that the model reads from files are: "
                 f"{', '.join(map(str, known)) or 'none'}"
             )
     for X in named:
@@ -149,7 +149,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, path.stat().st_size)
             if HEADER not in archive.namelist():
-                raise BadFile(f"{path.name} is no manyview {kind}; {MAKERS[kind]}")
+                raise BadFile(f"{path.name} is not a manyview {kind}; {MAKERS[kind]}")
             header = _checked_header(path.name, archive.read(HEADER), kind)
             members = {
                 name.removesuffix(".npy"): archive.read(name)
@@ -167,7 +167,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
         if ours:
             raise ValueError(f"{damaged} ({error}); {remedy}") from error
         raise ValueError(
-            f"{path.name} is no manyview {kind}, nor any .npz file ({error}); name another file"
+            f"{path.name} is not a manyview {kind}, and not an .npz file ({error}); name another file"
         ) from error
     except (ValueError, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError) as error:
         # RuntimeError: the archive needs a password, or its header nests too deep.
@@ -182,7 +182,7 @@ def _unpack(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, bytes]]:
 def _checked_header(file: str, text: bytes, kind: str) -> dict[str, Any]:
     header = json.loads(text, parse_constant=_no_constant)
     if not isinstance(header, dict) or header.get("kind") != f"manyview {kind}":
-        raise BadFile(f"{file} is no manyview {kind}; {MAKERS[kind]}")
+        raise BadFile(f"{file} is not a manyview {kind}; {MAKERS[kind]}")
     if header.get("format") != FORMAT:
         raise BadFile(
             f"{file} was written by manyview {header.get('library')} in format "
@@ -216,8 +216,8 @@ def _plain_ids(ids: Any) -> Any:
     if odd is None:
         return ids
     warn_user(
-        f"the sample ids are saved as text, since a file without pickle has no {type(odd).__name__}: "
-        f"{odd!r} as {str(odd)!r}"
+        f"sample ids of the type {type(odd).__name__} are saved as text ({odd!r} as {str(odd)!r}), because "
+        "a file without pickle cannot store them"
     )
     return np.array([str(sample) for sample in ids], dtype=object)
 

@@ -30,8 +30,8 @@ class Writer:
             return self.value(value)
         except TypeError as error:
             raise ValueError(
-                f"the model cannot be saved: {name} holds {error}, which a file without pickle "
-                "cannot keep; use the named settings instead (regularizer='graph', plain names)"
+                f"the model cannot be saved: {name} has {error}, which a file without pickle "
+                "cannot store; use the named settings instead (regularizer='graph', plain names)"
             ) from None
 
     def value(self, value: Any) -> Any:
@@ -102,7 +102,7 @@ class Reader:
 
     def model(self, name: str, state: dict[str, Any]) -> Any:
         if name not in MODELS:
-            raise ValueError(f"its class {name!r} is none of {', '.join(MODELS)}")
+            raise ValueError(f"its class {name!r} is not one of {', '.join(MODELS)}")
         cls: Any = STORABLE[name]
         values = {key: self.value(item) for key, item in state.items()}
         # A parameter younger than the file has its default, under which nothing else changed.

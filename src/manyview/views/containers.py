@@ -249,7 +249,7 @@ def from_polars(frame: Any, name: str, alone: bool) -> Item:
         if not kind.is_numeric() and str(kind) not in ("Boolean", "Null"):
             raise ValueError(
                 f"view {name!r} has the non-numeric column {column!r} ({kind}); drop it, encode it "
-                "as numbers, or, if it holds the sample ids, leave it the only column of text"
+                "as numbers, or, if it has the sample ids, make it the only column of text"
                 + (" and pass the frame in a dict of views" if alone else "")
             )
     names = None if ids is None else np.array(frame[ids].to_list(), dtype=object)
@@ -397,8 +397,8 @@ def from_container(data: Any, chosen: list | None) -> Collection:
         matrices = [name for name, part in known.items() if part[1] != "obsp"]
         if not several and matrices != ["X"]:
             raise ValueError(
-                f"the AnnData holds {', '.join(matrices)}; say which are views of the same "
-                "samples, for example views=['X', 'obsm:protein']"
+                f"the AnnData has {', '.join(matrices)}; choose the views among them, for example "
+                "views=['X', 'obsm:protein']"
             )
         chosen = [str(name) for name in data.mod] if several else ["X"]
     _check_names(chosen, f"{list(known)} of the {kind}")
@@ -421,12 +421,12 @@ def _refuse_unknown(name: str, data: Any, known: list[str], kind: str) -> None:
     tables = [data, *(data.mod.values() if kind == "MuData" else [])]
     if any(name.rpartition(":")[2] in written_by_us(table) for table in tables):
         raise ValueError(
-            f"views names {name!r}, which manyview.tl wrote into the {kind}: a result is no view of the "
-            f"cells. Choose among {known}"
+            f"views names {name!r}, which is a result that manyview.tl wrote into the {kind}; choose the "
+            f"views among {known}"
         )
     count = sum(name in (place, place.partition(":")[2]) for place in known)
     raise ValueError(
-        f"views names {name!r}, which is {count or 'none'} of the parts of the {kind}: {known}. Write "
+        f"views names {name!r}, which fits {count or 'none'} of the parts of the {kind}: {known}. Write "
         + ("MODALITY, MODALITY:layers:NAME, MODALITY:obsm:NAME, " * (kind == "MuData"))
         + ("layers:NAME, " * (kind == "AnnData"))
         + "obsm:NAME or obsp:NAME"
@@ -439,8 +439,8 @@ def pairwise(matrix: Any, name: str) -> Relation:
         return GraphView(matrix)
     if sp.issparse(matrix):
         raise ValueError(
-            f"{name!r} holds the distances of neighbors only; take the graph made of them (scanpy and "
-            f"squidpy: {name.removesuffix('distances')}connectivities), or pass a DistanceView of all"
+            f"{name!r} has distances between nearest neighbors only; use their graph (scanpy and squidpy: "
+            f"{name.removesuffix('distances')}connectivities), or pass a DistanceView of all distances"
         )
     return DistanceView(matrix)
 
@@ -462,10 +462,10 @@ def by_modality(data: Any, fitted: list[str], features: dict[str, Array | None])
     ]
     if len(fits) == 1:
         return {fits[0]: data}
-    why = f"it has the features of {fits}" if fits else "it has all the features of none of them"
+    why = f"it has the features of {fits}" if fits else "it lacks features of every view"
     raise ValueError(
-        f"got one AnnData, and the model was fitted on the views {fitted}; {why}, so say which it is: "
-        f"{{{(fits or fitted)[0]!r}: adata}}, with one AnnData for each view there is"
+        f"got one AnnData, and the model was fitted on the views {fitted}; {why}. Name the view of each "
+        f"AnnData, for example {{{(fits or fitted)[0]!r}: adata}}"
     )
 
 
@@ -498,8 +498,8 @@ def collect(data: Any, views: Any = None) -> Collection:
         raise ValueError(f"got a whole {type(data).__name__}; pass its .views")
     if isinstance(views, str | Set) or not (views is None or hasattr(views, "__iter__")):
         raise ValueError(
-            "views must be how many columns of one array each view takes, a dict of name → columns, or "
-            f"the names of the views; got {views!r}"
+            "views must be a list of numbers of columns (to split one array), a dict of name → columns, or "
+            f"a list of names of views; got {views!r}"
         )
     if isinstance(views, Mapping) and not is_single(data):
         raise ValueError(
@@ -578,8 +578,8 @@ def as_item(data: Any, name: str, alone: bool = False) -> Item:
         text = os.fspath(data)
         if not text.partition(INSIDE)[0].lower().endswith(STREAMABLE):
             raise ValueError(
-                f"view {name!r} is the text {text!r}; as names of files only those ending in "
-                f"{', '.join(STREAMABLE)} are views. Read another first, a table for example by "
+                f"view {name!r} is the text {text!r}; a file can be a view if its name ends in "
+                f"{', '.join(STREAMABLE)}. Read other files first, for example a table by "
                 "pandas.read_csv(name, index_col=0), or use the command `manyview fit`, which also "
                 "reads .csv, .tsv, .txt, .npz, .mat, .mtx and .h5mu"
             )

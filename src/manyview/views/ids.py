@@ -45,8 +45,8 @@ def keys_of(ids: Array, label: str) -> list[Any]:
             hash(key)
         except TypeError:
             raise ValueError(
-                f"{label} has the sample id {key!r} in row {i}, which is no id (a "
-                f"{type(key).__name__}); use text or numbers"
+                f"{label} has the sample id {key!r} in row {i}, of the type {type(key).__name__}; use text "
+                "or numbers"
             ) from None
     return keys
 
@@ -246,8 +246,8 @@ def align(
         lacking = int((rows < 0).sum())
         if everyone and lacking and not allow_missing(names[s]):
             raise ValueError(
-                f"view {names[s]!r} lacks {lacking} of the {len(wanted)} samples; take the samples that it "
-                f"has, or use missing={{{names[s]!r}: 'allow'}}"
+                f"view {names[s]!r} lacks {lacking} of the {len(wanted)} samples; select the samples that "
+                f"it has, or use missing={{{names[s]!r}: 'allow'}}"
             )
         if not everyone:
             n_first, n, shared = len(wanted), len(keys[s]), len(wanted) - lacking
@@ -268,8 +268,9 @@ def align(
             filled[names[s]] = lacking
         if is_streamed(matrices[s]):
             raise ValueError(
-                f"{matrices[s].label} lists the samples in another order than {names[first]!r}, or not "
-                "the same ones; views read from files by rows must list the same samples in one order"
+                f"{matrices[s].label} does not have the same samples in the same order as "
+                f"{names[first]!r}, which views read from files by rows "
+                "must have; reorder its rows, or load it into memory"
             )
         aligned[s] = take_rows(matrices[s], rows)
     return reference, aligned, filled
@@ -278,8 +279,9 @@ def align(
 def _check_zeros(name: str, lacking: str, zero_is_missing: Callable[[str], bool]) -> None:
     if not zero_is_missing(name):
         raise ValueError(
-            f"view {name!r} is sparse and lacks {lacking} samples, and a row of zeros is a value "
-            f"here; pass it dense, or use RobustWMNMF with zero_rows={{{name!r}: 'missing'}}"
+            f"view {name!r} is sparse and lacks {lacking} samples, which rows of zeros cannot mark, "
+            "because here they are values; pass a dense table, or use RobustWMNMF with "
+            f"zero_rows={{{name!r}: 'missing'}}"
         )
 
 
@@ -296,7 +298,7 @@ def _columns_agree_better(given: Collection, keys: dict[int, list[Any]]) -> str:
     if agree <= FAR_BETTER * rows or agree <= 0.5 or counts:
         return ""
     return (
-        f"The views agree in {agree:.0%} of their column names and in {rows:.0%} of their row ids: if "
+        f"The views share {agree:.0%} of their column names and {rows:.0%} of their row ids: if "
         "the columns are the samples, pass the transposed tables (frame.T)."
     )
 
