@@ -117,6 +117,9 @@ def _iterated(
 def _first_block(S: Any, rng: np.random.Generator, near: Array | None, n_vectors: int) -> Array:
     """Random vectors, more than are wanted, and those nearby where there are any."""
     n, size = S.shape[0], n_vectors + min(max(8, n_vectors // 2), MOST_MORE)
+    size += (
+        -size % 8
+    )  # whole registers of the processor: a step takes a quarter less than with one fewer
     near = None if near is None else near[:, :size]
     missing = size if near is None else size - near.shape[1]
     if sp.issparse(S):

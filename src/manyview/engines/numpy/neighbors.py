@@ -256,17 +256,17 @@ def parts_of(views: list[Geometry], alpha: Array, rows: Array) -> list[Part]:
 #: Query rows per block, and sparse rows they are compared with at a time.
 ASKING, ASKED = 4096, 4096
 #: Fewest rows of a cell, of one of sparse rows, rows per cell from which cells are found, and rounds of it.
-CELL, SPARSE_CELL, PER_CELL, ROUNDS = 150, 1000, 40, 5
+CELL, SPARSE_CELL, PER_CELL, ROUNDS = 150, 1000, 20, 3
 #: Rows that are summed at a time.
 SUMMED = 2**16
 #: Share of a sample's neighbors that lists of candidates should hold, and the cells looked into: of sparse
 #: rows nearly all, of others most, the rest being found among the neighbors of neighbors.
-NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.95
+NEARLY_ALL, IN_SPARSE_CELLS, IN_CELLS = 0.99, 0.98, 0.9
 #: Most multiplications of a sparse row, and of another one.
 MOST_SPARSE, MOST_WORK = 2**25, 2**21
 #: Rows are compared with the neighbors of their neighbors, this many of each, and again if lists then hold
 #: this share of a sample's neighbors more than before: another time adds about a tenth of that.
-DEPTH, BETTER = 8, 0.1
+DEPTH, BETTER = 12, 0.1
 
 
 class Sample(NamedTuple):
