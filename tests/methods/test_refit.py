@@ -1,4 +1,4 @@
-"""Refits that share what a model measured: without a view the same labels, on parts the same clusters."""
+"""Refits that share what a model measured: on some views the same labels, on parts the same clusters."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from sklearn.metrics import adjusted_rand_score as adjusted_rand
 import manyview as mv
 from conftest import blobs
 from manyview.engines.protocols import Lists
-from manyview.outcomes.mark import fitted_without
+from manyview.outcomes.mark import fitted_on
 from manyview.reliability import Refits, among
 from manyview.views.views import as_views
 
@@ -30,27 +30,34 @@ def views_of(kind):
     return {f"v{s}": X for s, X in enumerate(views)}
 
 
-@pytest.mark.parametrize("kind", ["plain", "sparse", "missing", "copies"])
-def test_without_a_view_the_labels_are_those_of_a_fit_of_the_others(kind):
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [("plain", ""), ("sparse", ""), ("missing", ""), ("copies", ""), ("plain", "scale"),
+     ("copies", "scale"), ("plain", "view_weights"), ("copies", "view_weights")],
+)  # fmt: skip
+def test_on_some_views_the_labels_are_those_of_a_fit_of_these(kind, given):
     views = views_of(kind)
-    model = mv.RobustWMNMF(3, random_state=0).fit(views)
-    refits, given = Refits(model), as_views(views, None, allow_negative=True, allow_missing=True)
-    for s in range(3):
-        found = refits.without(s, 3)
-        assert found is not None
-        np.testing.assert_array_equal(found, fitted_without(model, given, s, 3))
+    more = {"": {}, "scale": {"scale": {"v0": None}}, "view_weights": {"view_weights": [1, 1, 2]}}
+    model = mv.RobustWMNMF(3, random_state=0, **more[given]).fit(views)
+    refits, read = Refits(model), as_views(views, None, allow_negative=True, allow_missing=True)
+    for some in ([0], [1], [2], [1, 2], [0, 2], [0, 1]):
+        found, fitted = refits.on(some), fitted_on(model, read, some, 3)
+        if kind == "missing" and some in ([0], [2]):
+            assert found is None  # some samples have no such view
+            continue
+        np.testing.assert_array_equal(found.labels, fitted.labels_)
+        one, other = (r.stability(3, 0.8, 0) for r in (found, Refits(fitted)))
+        np.testing.assert_array_equal(one.runs, other.runs)
 
 
-def test_where_the_rest_is_another_problem_it_says_so():
+def test_where_some_views_are_another_problem_it_says_so():
     views = views_of("plain")
     views["v0"][3] = views["v1"][3] = np.nan  # only v2 has it
     model = mv.RobustWMNMF(3, random_state=0).fit(views)
-    assert Refits(model).without(2, 3) is None
-    assert Refits(model).without(0, 3) is not None
-    named = mv.RobustWMNMF(3, scale={"v0": "quantile"}, random_state=0).fit(views)
-    assert Refits(named).without(0, 3) is None
-    weighed = mv.RobustWMNMF(3, view_weights=[1, 1, 2], random_state=0).fit(views)
-    assert Refits(weighed).without(0, 3) is None
+    assert Refits(model).on([0, 1]) is None
+    assert Refits(model).on([1, 2]) is not None
+    weighed = mv.RobustWMNMF(3, view_weights=[1, 0, 0], random_state=0).fit(views_of("plain"))
+    assert Refits(weighed).on([1, 2]) is None
 
 
 @pytest.mark.parametrize("kind", ["plain", "sparse", "missing", "copies"])
@@ -127,4 +134,4 @@ def test_a_saved_model_gives_the_same_refits(tmp_path):
     rows = np.arange(5, 85)
     one, other = (Refits(m).part(rows, np.random.default_rng(0)) for m in (model, loaded))
     np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(Refits(model).without(1, 3), Refits(loaded).without(1, 3))
+    np.testing.assert_array_equal(Refits(model).on([0, 2]).labels, Refits(loaded).on([0, 2]).labels)

@@ -19,7 +19,6 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from manyview._warn import WORDING
 
@@ -214,19 +213,21 @@ class Stages:
         self.began = time.monotonic()
         self._now, self._since = "", self.began
         self._console = console or Console(quiet=True)
-        self._bar: Progress | None = None
-        self._task = TaskID(0)
+        self._bar: Any = None
+        self._task: Any = None
 
     def __enter__(self) -> Stages:
         if self._console.is_terminal and not self._console.quiet:
+            from rich import progress  # help does without
+
             columns = (
-                SpinnerColumn(),
-                BarColumn(bar_width=24),
-                TextColumn("{task.percentage:>3.0f}%"),
-                TextColumn("{task.description}"),
-                TimeElapsedColumn(),
+                progress.SpinnerColumn(),
+                progress.BarColumn(bar_width=24),
+                progress.TextColumn("{task.percentage:>3.0f}%"),
+                progress.TextColumn("{task.description}"),
+                progress.TimeElapsedColumn(),
             )
-            self._bar = Progress(*columns, console=self._console, transient=True)
+            self._bar = progress.Progress(*columns, console=self._console, transient=True)
             self._bar.start()
             self._task = self._bar.add_task("", total=1.0)
         return self

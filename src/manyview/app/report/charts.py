@@ -181,8 +181,10 @@ def _saved(name: str, chart: Chart, kinds: tuple[str, ...], ink: str) -> dict[st
                 content = io.BytesIO()
                 meta = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
                 face = "none" if ink == INK else "white"
+                # The constrained layout fits the figure and leaves nothing to cut.
+                cut = None if figure.get_constrained_layout() else "tight"
                 figure.savefig(content, format=kind, dpi=100 if ink == INK else 300, facecolor=face,
-                               bbox_inches="tight", metadata=meta)  # fmt: skip
+                               bbox_inches=cut, metadata=meta)  # fmt: skip
                 files[kind] = content.getvalue()
         finally:
             plt.close(figure)

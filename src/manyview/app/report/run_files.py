@@ -87,7 +87,7 @@ def _read_table(path: Path, table: str) -> Rows:
     def value(key: str, text: str) -> Any:
         if key in texts or table == TEXT_ONLY:
             return text
-        for kind in (int, float):
+        for kind in (float,) if "." in text else (int, float):
             try:
                 return kind(text)
             except ValueError:
