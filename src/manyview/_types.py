@@ -52,7 +52,7 @@ class Clustering(Protocol):
 
 
 class CollapseWarning(UserWarning):
-    """One view holds nearly all of the consensus weight."""
+    """One view has nearly all of the view weight."""
 
 
 @dataclass(frozen=True)

@@ -30,16 +30,16 @@ FEWEST_PER_COLUMN = 5
 
 @dataclass(frozen=True, eq=False)
 class Adjusted:
-    """Views without what covariates explain.
+    """Views without the linear effects of covariates.
 
     Attributes
     ----------
     views : Collection
-        What estimators take, with the names of samples and features; ``arrays`` has plain arrays.
+        Views for estimators, with the names of samples and features; ``arrays`` has plain arrays.
     covariates : tuple of str
         Columns that were regressed out.
     explained : dict of view → float
-        Share of the variance of the view's features that was taken away, on average.
+        Mean share of the variance of the view's features that was removed.
     notes : tuple of str
     """
 
@@ -66,33 +66,33 @@ class Adjusted:
 def adjust(views: Any, covariates: Any, *, ids: Any = None, zero_rows: ByView = "auto") -> Adjusted:
     """Regress covariates out of every feature of every view.
 
-    Each feature loses its linear regression on the covariates (categories as one column per level)
-    and keeps its mean. Counts are taken to logarithms of their share of the sample's total
-    first, since depth and batch act by factors; views of zeros and ones stay as they are. Fit, refit
-    and judge on the result, not on the views as they were: clusters that follow a covariate linearly
-    cannot be found any more.
+    The linear regression on the covariates (categories as one column per level) is subtracted from each
+    feature, except its mean. Counts are divided by the sample's total and log-transformed first, because
+    depth and batch act by factors. Views of zeros and ones are unchanged. Use the result, not the original
+    views, for all further functions.
 
-    What goes with a covariate goes with it: where a subtype was measured in one batch only, its
-    difference from the others is taken away as well. Nothing can separate the two afterwards.
+    Differences between clusters that go along with a covariate are removed, too: if a subtype was
+    measured in one batch only, its difference from the others is lost. For batches use ``fit(views,
+    batch=...)``.
 
     Parameters
     ----------
     views : as `as_views` takes them
         NaN stays NaN. Sparse views become dense.
     covariates : DataFrame or dict of columns
-        A row per sample, in their order or, with an index of ids, matched by these. Whole
-        numbers of ten values or fewer (batch 1, 2, 3) are taken as categories. A missing category
-        is a level of its own, a missing number the mean of its column.
+        A row per sample, in the same order or, with an index of ids, matched by ids. Whole numbers with
+        ten values or fewer (batch 1, 2, 3) are categories. A missing category is a separate level; a
+        missing number is replaced by the mean of its column.
     ids : sequence, optional
-        Ids of the samples, where the views have none.
+        Ids of the samples, if the views have none.
     zero_rows : "auto", "missing", "observed" or dict of view → one of these, default "auto"
-        What a row of zeros is, as in `RobustWMNMF`: a sample this view does not describe, which
-        then has NaN in the result and no part in the regression, or a finding.
+        What a row of zeros means, as in `RobustWMNMF`: a missing view (NaN in the result, not used in the
+        regression), or a value.
 
     Returns
     -------
     Adjusted
-        Its ``views`` go where the views would have gone.
+        Pass its ``views`` to estimators.
 
     Examples
     --------

@@ -69,7 +69,7 @@ MOST_BY_GAP = 40
 
 
 class NoClustersWarning(UserWarning):
-    """The data show no more clusters than a cloud without any."""
+    """The data look like data without clusters."""
 
 
 @storable
@@ -80,12 +80,12 @@ class Selection:
     Attributes
     ----------
     n_clusters : int
-        The recommended number. 1 if the data have no more clusters than data without clusters; then
-        `found` is False, and a `NoClustersWarning` was given.
+        The recommended number; 1 if the data look like data without clusters. Then `found` is False, and a
+        `NoClustersWarning` appeared.
     found : bool
     runner_up : int or None
-        The best of the other peaks of the score. Where no clusters were found but the test was close,
-        the number with the best score.
+        The number with the second peak of the score. If no clusters were found but the test was close, the
+        number with the best score.
     doubtful : bool
         Whether the test was close to its threshold, or the runner-up close to the recommended number.
     reasons : list of str

@@ -18,7 +18,7 @@ from ._labels import class_codes
 
 
 def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
-    """All six scores of a clustering: acc, nmi, precision, recall, f_score, ari.
+    """Return all six scores of a clustering: acc, nmi, precision, recall, f_score, ari.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ def scores(y_true: Any, y_pred: Any) -> dict[str, float]:
 
 
 def accuracy(y_true: Any, y_pred: Any) -> float:
-    """Share of samples in the right class under the best one-to-one matching of clusters to classes.
+    """Return the share of correct samples under the best one-to-one matching of clusters to classes.
 
-    Solved exactly (Hungarian method); samples of a cluster or class without partner are wrong.
+    Samples of a cluster or class that is not matched are wrong.
 
     Parameters
     ----------
@@ -69,11 +69,10 @@ def accuracy(y_true: Any, y_pred: Any) -> float:
 
 
 def pair_scores(y_true: Any, y_pred: Any) -> dict[str, float]:
-    """Pair-counting precision, recall and f_score.
+    """Return precision, recall and f_score of pairs of samples.
 
-    Precision: of the pairs the clustering puts together, the share that belong together (0 if it
-    puts none together). Recall: of the pairs that belong together, the share found. All are 1
-    when neither side has a pair.
+    Precision: of the pairs in one cluster, the share in one class (0 if no pair is in one cluster).
+    Recall: of the pairs in one class, the share in one cluster. All are 1 if neither side has a pair.
 
     Parameters
     ----------

@@ -13,15 +13,15 @@ from manyview.wmnmf import WMNMF
 def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = None) -> Estimator:
     """Read a model written by ``model.save``.
 
-    Files of another format version, damaged, changed or made by something else are refused. No code
-    is run from the file, whatever it holds, and no file that it names is opened.
+    Files that are damaged, changed, of another format version or of another program are refused. No code
+    from the file is run, and no file that it names is opened.
 
     Parameters
     ----------
     path : path
     fitted_on : path, list of path, or dict of view → path
-        The files of a fit that left its views on disk. `WMNMF` looks for the neighbors of unseen
-        rows there. Those in a dict may have moved since.
+        The files of a fit on disk, in which `predict` searches for neighbors. With a dict they may have
+        moved since the fit.
     max_unpacked : float, optional
         GiB that the model may take in memory. By default 250 times its file, at least 256 MiB, and no
         more than there is.
@@ -29,7 +29,7 @@ def load(path: str | Path, *, fitted_on: Any = (), max_unpacked: float | None = 
     Returns
     -------
     RobustWMNMF or WMNMF
-        Fitted, as it was when it was saved.
+        The fitted model.
 
     Examples
     --------

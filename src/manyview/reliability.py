@@ -247,17 +247,17 @@ def _first(repeats: Repeats | None, n: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Stability:
-    """What repeated clusterings of parts of the data agree on.
+    """Stability of clusters and samples over refits.
 
     Attributes
     ----------
     labels : ndarray (N,)
         The clustering whose stability is measured; −1 for samples without a cluster.
     samples : ndarray (N,), in [0, 1]
-        Of the other members of its cluster, the share found with the sample again, averaged
-        over the runs that saw it. NaN without a cluster, 1 for the only member of one.
+        Of the other members of its cluster, the share that is with the sample again, averaged over the
+        runs that have the sample. NaN without a cluster, 1 for the only member of a cluster.
     strangers : ndarray (N,), in [0, 1]
-        Of the members of other clusters, the share found with it: near 0 unless clusters merge.
+        Of the members of other clusters, the share that is with it: near 0 unless clusters merge.
     clusters : dict of label → float, in [0, 1]
         Mean over runs of the largest Jaccard index between the cluster and a cluster of the run.
         Hennig's reading: above .85 very stable, below .6 not to be trusted.
@@ -335,27 +335,24 @@ def stability(
     fraction: float = 0.8,
     random_state: Seed = None,
 ) -> Stability:
-    """Refit ``model`` on random parts of the samples and count which samples stay together.
+    """Measure the stability of clusters and samples by refits of ``model`` on random parts of the samples.
 
-    Every run takes ``fraction`` of the samples (each is left out equally often) and a new
-    seed. With y the clustering of all samples and l that of a run, sample i in cluster c
-    of y is held together by ::
+    Each run uses ``fraction`` of the samples (each is left out equally often) and a new seed. With y the
+    clustering of all samples and l that of a run, the stability of sample i in cluster c of y is ::
 
         (|{j : y_j = c, l_j = l_i}| − 1) / (|{j : y_j = c}| − 1)      j over the run's samples,
 
-    and a cluster c is as stable as ``max_k |c ∩ k| / |c ∪ k|`` over the run's clusters k (Hennig 2007);
-    both are averaged over runs. All of it comes from tables of clusters by clusters: nothing is
-    N×N.
+    and the stability of cluster c is ``max_k |c ∩ k| / |c ∪ k|`` over the run's clusters k (Hennig 2007).
+    Both are averaged over runs. No N×N matrix is computed.
 
     Parameters
     ----------
     model : estimator with ``fit_predict(views)``
-        `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned,
-        never changed. If it is fitted on these samples (as many, and of the same names if
-        there are any) its ``labels_`` are what is judged; otherwise a clone is fitted on all of
-        them first. A number of clusters chosen by "auto" is kept in all runs;
-        communities are looked for anew in each.
-    views : as the model takes them
+        `RobustWMNMF`, `WMNMF`, a baseline, or any scikit-learn clusterer of one array. It is cloned, not
+        changed. If it is fitted on these samples, its ``labels_`` are judged; otherwise a clone is fitted
+        on all samples first. A number of clusters chosen by "auto" is used in all runs; communities are
+        searched for in each run.
+    views : as for the model
     n_runs : int, default=20
         At least 2.
     fraction : float, default=0.8

@@ -55,21 +55,21 @@ def select_n_clusters(
     The views are scaled, weighted and fused as `RobustWMNMF` does. The score of K clusters of the fused
     graph is Q_K + √K (λ_K − λ_{K+1}): Q_K is Newman's modularity of k-means in the first 3K columns
     of the diffusion embedding, and λ are the eigenvalues of the normalized graph. Modularity rewards
-    clusters that hold together, but it merges many small ones and is flat near its maximum; there the
-    gap decides. Eigenvalues lie denser the more there are, hence √K.
+    with many links inside, but it merges small clusters; the eigengap prevents this. Eigenvalues are closer
+    to each other the more there are, hence the factor √K.
 
-    Whether there are clusters at all is tested first. Twelve clouds without clusters are drawn from a
-    Gaussian with the joint covariance of the views. The statistic is the largest difference over K between
-    the score of the data and its mean over the clouds. There are clusters if it exceeds the same statistic
-    of each cloud against the others by five standard deviations.
+    First a test decides if there are clusters. Twelve clouds without clusters are drawn from a Gaussian
+    with the joint covariance of the views. The statistic is the largest difference over K between the
+    score of the data and its mean over the clouds. There are clusters if it exceeds the mean of the same
+    statistic of the clouds by five standard deviations.
 
     Parameters
     ----------
     views : list, dict, DataFrames, or one 2-D array
-        As `RobustWMNMF` takes them; negative and missing values are fine.
+        As for `RobustWMNMF`; negative and missing values are allowed.
     candidates : iterable of int, optional
-        By default 2 to 14 and, where there are ten samples for each cluster, 16, 18, 20, 23, 26, 30,
-        35, 40, 50, 60, 80 and 100. 1 is no candidate: it is the result where no clusters are found.
+        By default 2 to 14 and, if there are ten samples per cluster, 16, 18, 20, 23, 26, 30, 35, 40, 50,
+        60, 80 and 100. 1 is not a candidate: it is the result if no clusters are found.
     model : RobustWMNMF or WMNMF, optional
         Its settings (neighbors, scale, views, …) are used; it is not changed. For a `WMNMF` the rank of
         its own fits is chosen by bi-cross-validation, on its own scaled views and with its own objective:
@@ -77,7 +77,7 @@ def select_n_clusters(
         runs on up to 150 features of each view. The result is the smallest rank after which at most a tenth
         of the decrease is left. Complete views only.
     max_samples : int, default=1000
-        Of more samples a random part of this size is used.
+        If there are more samples, a random part of this size is used.
     batch : sequence or Series, optional
         The batch of every sample, as for `RobustWMNMF.fit`.
     random_state : int, RandomState, Generator or None

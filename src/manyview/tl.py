@@ -50,7 +50,7 @@ def cluster(
 ) -> RobustWMNMF:
     """Cluster the samples of a MuData or AnnData by all their views, and write the results into it.
 
-    The same fit as ``RobustWMNMF(...).fit(data)``, bit for bit, and then `annotate`.
+    The fit is that of ``RobustWMNMF(...).fit(data)``.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def cluster(
         they are; `annotate` lists the rest. The fused graph is at ``neighbors_key=key_added`` for
         scanpy's tools.
     resolution : float, default=1
-        Of the communities: more gives more and smaller ones.
+        Of the communities: a higher value gives more and smaller ones.
     batch_key : str, optional
         The column of ``obs`` with the batch of every cell (sample, donor, lane). Batches are aligned in
         every modality, and the weights of modalities are learned within batches. Types that only one

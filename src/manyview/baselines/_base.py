@@ -35,7 +35,7 @@ SCALED: dict[str, Any] = COMMON | {"scale": [StrOptions(set(SCALES)), None]}
 
 
 class Baseline(ClusterMixin, MultiViewEstimator):
-    """A multi-view clusterer whose parameters and views are checked before anything is computed."""
+    """Base class of baselines: checks parameters and views before the fit."""
 
     labels_: Array
     #: Whether the method accepts samples that lack views (rows of NaN).

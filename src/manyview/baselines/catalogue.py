@@ -101,14 +101,14 @@ _DIGITS: dict[str, dict[str, Any]] = {
 
 
 def paper_methods(n_clusters: int, *, settings: str = "default") -> dict[str, Factory]:
-    """The thirteen rows of the paper's tables. What each method is, in a sentence: `DESCRIPTIONS`.
+    """Return the thirteen methods of the paper's tables by name (`DESCRIPTIONS` describes them).
 
     Parameters
     ----------
     n_clusters : int
     settings : {"default", "digits"}, default="default"
-        For MLRSSC: its authors' defaults, or what they chose for the handwritten digits (views by the
-        names of `load_handwritten`).
+        For MLRSSC: its authors' defaults, or their settings for the handwritten digits (with the view names
+        of `load_handwritten`).
 
     Returns
     -------
@@ -153,7 +153,7 @@ def plain_spectral(n_clusters: int, n_neighbors: int = 10) -> SpectralClustering
 
 
 def honest_methods(n_clusters: int) -> dict[str, Factory]:
-    """Simple methods on scaled features, always to be shown with those of the paper.
+    """Return simple methods on scaled features by name, to compare with other methods.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def honest_methods(n_clusters: int) -> dict[str, Factory]:
 
 
 def omics_methods(n_clusters: int) -> dict[str, Factory]:
-    """Methods that are common in omics, with their authors' settings.
+    """Return methods that are common in omics by name, with their authors' settings.
 
     Parameters
     ----------

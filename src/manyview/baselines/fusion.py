@@ -156,9 +156,10 @@ class _Fusion(Baseline, ABC):
 class SNF(_Fusion):
     """Similarity network fusion (Wang et al.).
 
-    Each view becomes a network of similarities; each network is diffused through the mean of the others
-    along its own strongest links, again and again, until they are alike; their mean is clustered. Where
-    views are missing, each mean is over the views that both samples have; its authors need complete views.
+    Each view becomes a network of similarities. Each network is repeatedly diffused through the mean of
+    the others along its own strongest links. The mean of the networks is clustered. Where views are
+    missing, each mean is over the views that both samples have; the authors' program needs complete
+    views.
 
     Parameters
     ----------
@@ -208,15 +209,15 @@ class SNF(_Fusion):
 class NEMO(_Fusion):
     """Neighborhood based multi-omics clustering (Rappoport & Shamir).
 
-    The similarity of two samples counts relative to that of their nearest neighbors, is averaged
-    over the views, and the graph is clustered. Simple and quick. Where views are missing, the mean is over
-    the views that both samples have, as its authors have it.
+    The similarity of two samples is divided by those of their nearest neighbors and averaged over the
+    views. The resulting graph is clustered. Where views are missing, the mean is over the views that both
+    samples have, as in the authors' program.
 
     Parameters
     ----------
     n_clusters : int, default=8
     n_neighbors : int, optional
-        ``None``: a sixth of the samples, as its authors have it.
+        ``None``: a sixth of the samples, as in the authors' program.
     mu : float, default=0.5
         Width of the similarities.
     scale : {"standard", "minmax", "sum", "tfidf", "sqrt"} or None, default="standard"

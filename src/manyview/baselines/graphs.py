@@ -210,9 +210,9 @@ class SumOfGraphs(Baseline):
 class ConcatLeiden(Baseline):
     """Leiden communities of the nearest-neighbor graph of all views side by side.
 
-    What single-cell work does with one view, on all of them. The algorithm knows no number of clusters:
-    the resolution is halved and doubled until the number is as requested, or as close as possible.
-    Missing views and values are replaced by the mean of each feature, with a warning.
+    This is the usual clustering of single cells, on all views. The resolution is searched for that gives
+    the requested number of clusters, or the nearest number. Missing views and values are replaced by the
+    mean of each feature, with a warning.
 
     Parameters
     ----------

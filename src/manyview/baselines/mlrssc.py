@@ -37,15 +37,15 @@ ARRAYS_PER_VIEW, ARRAYS_OF_STEP = 8, 17
 
 
 class CostWarning(UserWarning):
-    """A fit is about to take much memory or time."""
+    """A fit will need much memory or time."""
 
 
 @dataclass(eq=False, repr=False)
 class MLRSSC(Baseline):
     """Multi-view low-rank sparse subspace clustering (Brbić & Kopriva).
 
-    Every sample is written as a combination of the others in each view, Xᵀ ≈ XᵀC; C is asked
-    to be of low rank (l1), sparse (l2) and alike in all views (l3)::
+    Every sample is a combination of the others in each view, Xᵀ ≈ XᵀC, where C has low rank (l1), is sparse
+    (l2) and alike in all views (l3)::
 
         Σ_s  l1 ‖C_s‖_* + l2 ‖C_s‖_1 + l3 · (disagreement)  [+ ½‖X_sᵀ − X_sᵀC_s‖²]
 

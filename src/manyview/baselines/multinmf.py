@@ -48,13 +48,13 @@ class MultiNMF(Baseline):
     inner_iter : int, default=200
         Iterations per view and round.
     start_passes : int, default=3
-        Times the chain of starting factorizations goes through all views; each starts from the
-        V of the one before.
+        Number of passes of starting factorizations through all views; each starts from the V of the one
+        before.
     start_iter : int, default=200
         Iterations of each starting factorization.
     max_redo : int, default=30
-        A round that raises the objective is undone and repeated, towards the consensus it ended
-        with. The fit ends after this many repetitions, where the original may go on for ever.
+        A round that increases the objective is undone and repeated, with the consensus that it ended with.
+        The fit ends after this number of repetitions.
     scale : {"sum", "total", "minmax", "standard", "tfidf", "sqrt"} or None, default="sum"
         As in `WMNMF`; "minmax" and "standard" accept negative values.
     n_init : int, default=5

@@ -66,11 +66,10 @@ def chosen_penalty(X: Array, W: Array, folds: Array) -> float:
 class PIntMF(Baseline):
     """Penalized integrative matrix factorization (Pierre-Jean et al.).
 
-    X_s ≈ W H_s with one W for all views, nonnegative, whose rows add up to 1, and H_s of any sign made
-    sparse by a lasso. It starts from SNF and goes on until the clusters of W stay. The penalty of each
-    view is chosen by cross-validation over the samples. Two things differ from the R package: the
-    profiles are not rounded, and W is found without the small ridge it adds. A missing view has no part
-    in the row of W of its sample; the R package needs complete views.
+    X_s ≈ W H_s, with one nonnegative W for all views, whose rows add up to 1, and H_s made sparse by a
+    lasso. The start is SNF; the fit ends when the clusters of W do not change. The penalty of each view
+    is chosen by cross-validation over the samples. Differences from the R package: profiles are not
+    rounded, W is computed without a small ridge, and missing views are allowed.
 
     Parameters
     ----------
@@ -94,7 +93,7 @@ class PIntMF(Baseline):
     consensus_ : ndarray (N, K), W
     components_ : list of ndarray (K, M_s), the H_s
     explained_ : float
-        Part of the variation that is explained.
+        Explained share of the variation.
     n_iter_ : int
 
     References

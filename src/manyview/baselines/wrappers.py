@@ -44,13 +44,12 @@ class _Wrapper(Baseline):
 
 @dataclass(eq=False, repr=False)
 class BestSingleView(_Wrapper):
-    """Cluster every view alone and use one of the results.
+    """Cluster each view alone, and use the best result.
 
-    Without labels the view with the highest silhouette, measured in its own features, is kept.
-    With labels, ``fit(views, y)``, it is the view with the highest accuracy **against y**: this is
-    how papers report a "best single view". No user without the answers can do that, so the result
-    is an upper bound and not a method; ``chosen_by_`` says which of the two was done. Mind that
-    other estimators of scikit-learn ignore the ``y`` of a clusterer and this one does not.
+    Without known classes, the view with the highest silhouette in its own features is used. With
+    ``fit(views, y)`` it is the view with the highest accuracy **against y**, as papers report a "best
+    single view". This is an upper bound, not a method, because it needs the classes; ``chosen_by_`` says
+    which of the two was done. Other clusterers of scikit-learn ignore ``y``.
 
     Parameters
     ----------
@@ -59,12 +58,12 @@ class BestSingleView(_Wrapper):
     views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
-        Seeds the copies. ``None`` leaves them the seeds that ``estimator`` has.
+        Seed of the copies; ``None``: the seed of ``estimator``.
 
     Attributes
     ----------
     labels_ : ndarray (N,)
-    best_view_ : str, the name of the view that was kept
+    best_view_ : str, the name of the chosen view
     chosen_by_ : "silhouette" or "truth"
     view_scores_ : dict of view name to silhouette, or accuracy
     estimators_ : dict of view name to fitted copy
@@ -149,11 +148,11 @@ def _score(X: Matrix, labels: Array, truth: Array | None) -> float:
 
 @dataclass(eq=False, repr=False)
 class ConcatViews(_Wrapper):
-    """Set the views side by side and cluster the one wide matrix.
+    """Cluster all views side by side, as one wide matrix.
 
-    The plainest way to use several views, and with features brought to one scale often a very
-    strong one. With ``scale=None`` the view with the largest numbers decides alone. Missing views and
-    values are replaced by the mean of each feature, with a warning.
+    This is the simplest way to use several views, and with scaled features often a good one. With
+    ``scale=None`` the view with the largest numbers dominates. Missing views and values are replaced by the
+    mean of each feature, with a warning.
 
     Parameters
     ----------
@@ -166,7 +165,7 @@ class ConcatViews(_Wrapper):
     views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view.
     random_state : int, RandomState, Generator or None
-        Seeds the copy. ``None`` leaves it the seed that ``estimator`` has.
+        Seed of the copy; ``None``: the seed of ``estimator``.
 
     Attributes
     ----------

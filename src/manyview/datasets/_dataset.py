@@ -12,20 +12,20 @@ from manyview.io.safe_csv import csv_bytes
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Dataset:
-    """Several matrices about the same samples, and the known classes.
+    """Views of the same samples, and the known classes.
 
     Attributes
     ----------
     name : str
     views : dict of str to ndarray (n_samples, n_features of the view)
     labels : ndarray (n_samples,)
-        The known classes, for scoring only; no method sees them while fitting.
+        The known classes, for scoring only.
     description : str
-        Where the data come from, what was done to them, and their license.
+        Source, processing and license of the data.
     feature_names : dict of str to list of str, or None
     sample_names : list of str, or None
     clinical : dict of column to list, or None
-        What else is known of the samples, a value each.
+        Clinical columns, with a value for each sample.
     """
 
     name: str

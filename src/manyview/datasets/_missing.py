@@ -22,12 +22,12 @@ PATTERNS = ("random", "unequal", "single")
 def remove_views(
     views: Any, share: float, *, pattern: str = "random", seed: int | None = 0
 ) -> dict[str, Array]:
-    """Make views missing: rows of NaN in a copy of complete views. Every sample keeps at least one view.
+    """Remove views of samples: return a copy in which every sample keeps at least one.
 
     Parameters
     ----------
     views : Dataset, dict, list or array
-        Complete views. Sparse views become dense, because a sparse matrix holds no NaN.
+        Complete views. Sparse views become dense, because a sparse matrix cannot have NaN.
     share : float, at least 0, below 1
         For "random" and "unequal" the share of all pairs of a sample and a view that are removed; for
         "single" the share of samples that lose all views but one.

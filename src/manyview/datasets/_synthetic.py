@@ -23,8 +23,9 @@ class NoisyView:
     noise : float
         Standard deviation or variance of the noise, see `noise_unit` of `make_synthetic`.
     rows : int, float or sequence
-        An integer: that many first rows. A float in [0, 1]: that share of the rows, the first
-        ones. A sequence of integers: those rows; of booleans, one per row: the true ones.
+        An integer: this number of rows, the first ones. A float in [0, 1]: this share of the rows, the
+        first ones. A sequence of integers: these rows. A sequence of booleans, one per row: the rows with
+        True.
     """
 
     source: str | int

@@ -111,9 +111,8 @@ def predict_cohort(
 ) -> Cohort:
     """Assign the samples of a second cohort to the clusters of a model, and compare the cohorts.
 
-    The cohort may lack views and features of the fit: they are treated as unobserved. Where all
-    measurements are shifted or stretched, by another platform or laboratory, nearest neighbors mean
-    little, and labels may all be of one cluster. This is tested and described for every view.
+    The cohort may lack views and features of the fit, which are treated as missing. If another platform or
+    laboratory shifts or stretches the measurements, labels may be wrong. This is tested for each view.
 
     Parameters
     ----------
@@ -123,9 +122,9 @@ def predict_cohort(
         As `predict` takes it. Samples are compared with those of their batch at the fit. A new batch is
         compared with all of them, each feature less its median in its batch: alignment removes shifts.
     rescale : bool, default=False
-        Estimate the range (1st to 99th percentile) of every feature in the new cohort rather than at the
-        fit. It removes differences of platform that shift or stretch features, and assumes that the
-        new cohort has about the same mix of clusters. Not for a few samples, nor for chosen ones.
+        Estimate the range (1st to 99th percentile) of each feature in the new cohort instead of the fit.
+        This removes differences of platforms that shift or stretch features, and assumes about the same
+        mix of clusters in the new cohort. Do not use it for a few or selected samples.
     random_state : int, Generator or None, default=0
         For the samples compared, where there are many, and permutations.
 

@@ -309,11 +309,11 @@ def enrichment(
 ) -> Enrichment:
     """Test which clinical columns differ between clusters.
 
-    Every column is typed by its values and tested by what suits it: categories by Fisher's exact
-    test (2 × 2) or Pearson's χ², numbers and ordered levels by ranks (Mann–Whitney of two clusters,
-    Kruskal–Wallis of more). The p-values of χ² and Kruskal–Wallis come from permuted labels. For
-    clusters that have nothing to do with a column, P(p ≤ a) ≤ a, whatever its ties. Dates, free text,
-    mixtures and constant columns are not tested, and the result says why.
+    The values of a column decide its kind and its test: categories by Fisher's exact test (2 × 2) or
+    Pearson's χ², numbers and ordered levels by ranks (Mann–Whitney for two clusters, Kruskal–Wallis for
+    more). The p-values of χ² and Kruskal–Wallis come from permuted labels. If clusters do not depend on a
+    column, P(p ≤ a) ≤ a, also with ties. Dates, free text, mixtures and constant columns are not tested,
+    and the result says why.
 
     Parameters
     ----------
@@ -323,14 +323,13 @@ def enrichment(
         Missing values are left out column by column. Texts such as "NA", "unknown" or
         "[Not Available]" are treated as missing.
     ids : sequence, optional
-        Ids of the labels. Where labels and table have ids they are matched by them, otherwise by
-        position.
+        Ids of the labels. If labels and table have ids they are matched by id, otherwise by position.
     kinds : dict of column → kind, optional
-        "number", "ordered" or "category", or the list of levels in order, where the kind found by
-        itself is not the one meant.
+        "number", "ordered" or "category", or the list of levels in order, to correct the kind that was
+        recognized.
     permutations : int, optional
-        By default 9,999; 499 where they already show that p is above 0.05. 0: p-values of the χ²
-        distribution, which are too small where counts are small.
+        By default 9,999, or 499 if these already show that p is above 0.05. 0: p-values of the χ²
+        distribution, which are too small for small counts.
     random_state : int, Generator or None, default=0
 
     Returns
@@ -539,7 +538,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
     labels : array-like, pandas Series, dict of id → label, or fitted model
         One label per sample; −1, None and NaN are left out.
     classes : array-like or Series
-        The known class of every sample; missing ones are left out.
+        The known class of each sample; missing ones are ignored.
     ids : sequence, optional
         Ids of the labels. Where labels and classes have ids they are matched by them, otherwise by
         position.

@@ -306,7 +306,7 @@ def markers(
     kinds: Mapping[str, str] | None = None,
     leave_view_out: bool = False,
 ) -> Markers:
-    """Find the features that set each cluster apart, in every view.
+    """Find the features of each view that differ between a cluster and the others.
 
     Every cluster is compared with all other samples. Binary features (mutations), and those
     with one value in most samples, are tested by Fisher's exact test; others by ranks
@@ -314,10 +314,9 @@ def markers(
     ties), counts after division by the sample's total. q-values are Benjamini–Hochberg over all
     features and clusters of a view.
 
-    The same data found the clusters: features differ because clusters were made to differ in
-    them, and p-values only describe. ``leave_view_out=True`` refits the model without each view in
-    turn and tests that view on the clusters of the others, which makes its p-values honest unless
-    another view repeats it (splitting the samples would not; thinning of counts is not done).
+    The clusters were made from the same features, so p-values are descriptive. With
+    ``leave_view_out=True`` the model is refitted without each view in turn, and the view is tested on the
+    clusters of the others. These p-values are valid, unless another view is a near-duplicate.
 
     Parameters
     ----------

@@ -238,22 +238,22 @@ def gene_sets(
 ) -> GeneSets:
     """Find the gene sets (pathways) that are higher or lower in a cluster.
 
-    Every cluster is compared with all others, and a set with all other features of its view (as by
-    CAMERA). The correlation of its features is measured within clusters and taken into account: for
-    correlated features that have nothing to do with the clusters, p ≤ 0.05 comes up in 5%
-    (``benchmarks/calibration.py``). Only ranks are used, so that no unit or transformation matters.
+    Each cluster is compared with all others, and a set with all other features of its view (as in
+    CAMERA). The correlation of the features within clusters is taken into account: if clusters are
+    random, p ≤ 0.05 in 5% of the cases, also for correlated features (``benchmarks/calibration.py``).
+    Only ranks are used, so units and monotone transformations do not matter.
 
     Parameters
     ----------
     labels : fitted model, array-like, pandas Series, or dict of id → label
         −1, None and NaN are left out.
     views : as `markers` takes them
-        Views whose features are named like the genes are tested, all others are left out.
+        Views with features named like the genes are tested; the others are ignored.
     sets : path of a GMT file (also .gz), or dict of name → genes
         Ids may differ in the version of Ensembl ids, in “|”, or in capital letters.
     ids, kinds : as `markers` takes them
     leave_view_out : bool, default=False
-        Test every view on clusters found without it, which makes p-values honest. Needs a fitted model.
+        Test each view on clusters found without it, so that p-values are valid. Needs a fitted model.
     min_size, max_size : int, default=10 and 500
         Sets with fewer or more features in the view are left out.
 

@@ -650,21 +650,20 @@ def survival(
 ) -> Survival:
     """Compare the survival of clusters: Kaplan–Meier curves and log-rank tests.
 
-    P-values come from permuted labels, ``(1 + draws at least as large) / (1 + draws)``: the usual χ²
-    approximation is badly wrong for small clusters. Permuting assumes that clusters do not differ
-    in how long members *could* be observed (their censoring).
+    P-values come from permuted labels, ``(1 + draws at least as large) / (1 + draws)``, because the usual
+    χ² approximation is wrong for small clusters. The test assumes that the length of follow-up
+    (censoring) does not depend on the cluster.
 
     Parameters
     ----------
     labels : array-like, pandas Series, dict of id → label, or fitted model
         One label per sample; −1, None and NaN are left out.
     time : array-like or Series
-        Time until the event or the end of sample, 0 or more. NaN is left out.
+        Time until the event or the end of follow-up, 0 or more. NaN is left out.
     event : array-like or Series
-        1 where the event happened, 0 where sample ended before (censored). True and False, and
-        words such as "dead" and "alive", are read too. The name of a Series matters: "alive" is read
-        the other way round, and 0 and 1 named "censored" or "vital_status" are refused, since both
-        codings are common.
+        1 if the event happened, 0 if follow-up ended before (censored). True and False, and words such as
+        "dead" and "alive", are accepted, too. The name of a Series matters: in "alive", 1 means no event;
+        0 and 1 named "censored" or "vital_status" are refused, because both codings are common.
     ids : sequence, optional
         Ids of the labels. Where labels and the other columns have ids they are matched by them,
         otherwise by position.

@@ -105,7 +105,7 @@ def heatmap(
     views : as `as_views` takes them
         In the order of the labels.
     found : Markers
-        What `manyview.outcomes.markers` gave.
+        Result of `manyview.outcomes.markers`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one. It should be about 9 inches wide.
     n : int, default=3

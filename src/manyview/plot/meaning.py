@@ -50,7 +50,7 @@ def survival(
     Parameters
     ----------
     found : Survival
-        What `manyview.outcomes.survival` gave.
+        Result of `manyview.outcomes.survival`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     colors : dict of cluster → color, or sequence, optional
@@ -198,7 +198,7 @@ def crosstab(
     Parameters
     ----------
     found : Crosstab
-        What `manyview.outcomes.crosstab` gave.
+        Result of `manyview.outcomes.crosstab`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     cmap : str, default="cividis"
@@ -241,7 +241,7 @@ def enrichment(
     Parameters
     ----------
     found : Enrichment
-        What `manyview.outcomes.enrichment` gave.
+        Result of `manyview.outcomes.enrichment`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     max_q : float, optional
@@ -370,7 +370,7 @@ def gene_sets(
     Parameters
     ----------
     found : GeneSets
-        What `manyview.outcomes.gene_sets` gave.
+        Result of `manyview.outcomes.gene_sets`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     n : int, default=4
@@ -455,7 +455,7 @@ def leave_view_out(
     Parameters
     ----------
     found : Markers
-        What ``manyview.outcomes.markers(model, views, leave_view_out=True)`` gave.
+        Result of ``manyview.outcomes.markers(model, views, leave_view_out=True)``.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     color : matplotlib color, optional

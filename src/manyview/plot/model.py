@@ -50,8 +50,8 @@ def embedding(
 ) -> Any:
     """Plot the consensus in two dimensions, colored by cluster or another variable.
 
-    Rows of the fused embedding are laid flat by t-SNE; the axis label says so. Samples without
-    a cluster (label −1) are left out; of more than 20,000, a random part is drawn.
+    Rows of the fused embedding are drawn in two dimensions by t-SNE. Samples without a cluster (label −1)
+    are left out. If there are more than 20,000 samples, a random part is drawn.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ def missing_views(table: Any, ax: Any = None, *, color: str = PALETTE[0]) -> Any
     Parameters
     ----------
     table : DataFrame
-        What `manyview.datasets.missing_views` gave.
+        Result of `manyview.datasets.missing_views`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     color : str
@@ -406,7 +406,7 @@ def consensus(
     Parameters
     ----------
     found : Stability
-        What `manyview.reliability` gave.
+        Result of `manyview.stability`.
     ax : matplotlib Axes, optional
         Where to draw; by default the current one.
     most : int, default=500

@@ -26,7 +26,7 @@ FEWEST = 6
 
 @dataclass(eq=False, repr=False)
 class Benchmark:
-    """What `compare_datasets` found.
+    """Result of `compare_datasets`.
 
     Attributes
     ----------

@@ -46,7 +46,7 @@ DEFAULT_CLUSTERS = 8
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What `compare` found.
+    """Result of `compare`.
 
     Attributes
     ----------
@@ -179,11 +179,10 @@ def compare(
 ) -> Comparison:
     """Run many methods on the same views, several times each, and compare them.
 
-    Runs are done by processes of their own, one after the other, so that the time and peak memory of a
-    run are its own, and a run that fails, hangs or crashes becomes a row with the reason. Run r has the
-    same seed for every method. Features of which some numbers are negative are moved to start at 0 for
-    methods that take none; the table says so. Views may be missing for some samples: methods that need
-    complete views are then listed as "not applicable".
+    Each run has a process of its own, so its time and memory are measured, and if a run fails, hangs or
+    crashes, the table has the reason. Run r has the same seed for every method. Features with negative
+    values are shifted to start at 0 for methods that need nonnegative data; the table says so. Views may
+    be missing for some samples: methods that need complete views are then listed as "not applicable".
 
     Parameters
     ----------

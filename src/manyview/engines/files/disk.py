@@ -245,7 +245,7 @@ def _why(error: BaseException) -> str:
 
 
 def on_disk(path: str | os.PathLike[str], *, max_unpacked: float | None = None) -> DiskMatrix:
-    """Read a view from its file by rows, however small: .npy, HDF5, .h5ad, Zarr or Parquet.
+    """Read a view by rows from its file, also a small one: .npy, HDF5, .h5ad, Zarr or Parquet.
 
     Estimators also take plain paths: they load small files and read large ones by rows.
 
@@ -260,7 +260,7 @@ def on_disk(path: str | os.PathLike[str], *, max_unpacked: float | None = None) 
     Returns
     -------
     DiskMatrix
-        To be given to an estimator as a view.
+        Pass it to an estimator as a view.
 
     Examples
     --------

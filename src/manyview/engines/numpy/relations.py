@@ -244,13 +244,13 @@ class GraphView(Relation):
     Parameters
     ----------
     A : sparse or dense array, or DataFrame (N, N)
-        Weights of the links, 0 for none. A row holds the links that go out from a sample: of
-        directed ones ``A`` and ``A.T`` are two views, ``A + A.T`` counts both ways. Links of an
-        sample to itself do not count. To place unseen samples: (unseen, N).
+        Weights of the links, 0 for none. A row has the links that go out from a sample. If links are
+        directed, ``A + A.T`` uses both directions. Links of a sample to itself are ignored. For new
+        samples: (new, N).
     ids : sequence, optional
-        Names of the rows; the index of a DataFrame is taken.
+        Names of the rows; by default the index of a DataFrame.
     columns : sequence, optional
-        Names of the columns, where they are the fitted samples in another order.
+        For new samples: names of the columns, if the fitted samples are in another order.
 
     Examples
     --------
@@ -314,8 +314,8 @@ class DistanceView(Dissimilarity):
     Parameters
     ----------
     D : array or DataFrame (N, N)
-        Distances, not squared; symmetric. A row and column of NaN: the sample is missing in this
-        view. To place unseen samples: (unseen, N).
+        Distances, not squared; symmetric. A row and column of NaN: the sample lacks this view. For new
+        samples: (new, N).
     ids, columns : sequence, optional
         As in `GraphView`.
 
@@ -366,12 +366,12 @@ class KernelView(Dissimilarity):
     ----------
     S : array or DataFrame (N, N)
         A kernel: symmetric, s_ii + s_jj − 2 s_ij is a squared distance. A row and column of NaN: the
-        sample is missing in this view. To place unseen samples: (unseen, N).
+        sample lacks this view. For new samples: (new, N).
     ids, columns : sequence, optional
         As in `GraphView`.
     diagonal : sequence of float, optional
-        For unseen samples: how similar each is to itself. Not needed for kernels that are
-        constant there, as the Gaussian and the cosine are.
+        For new samples: the similarity of each to itself. Not needed if it is the same for all, as in
+        Gaussian and cosine kernels.
 
     Examples
     --------
