@@ -331,6 +331,63 @@ def test_neighbors_are_the_graph_the_weights_and_the_embedding_of_cluster():
         mv.tl.neighbors(data, max_iter=5)
 
 
+@pytest.mark.filterwarnings("ignore:.*communities of fewer than")
+@pytest.mark.parametrize("resolution", [0.3, 1.0, 1.6])
+@pytest.mark.parametrize("how", ["plain", "sparse, lacking cells", "batches"])
+def test_another_resolution_after_neighbors_gives_what_one_call_gives(resolution, how):
+    frames, settings = FRAMES, {"n_neighbors": 8, "random_state": 3}
+    if how == "sparse, lacking cells":
+        frames = FRAMES | {"rna": FRAMES["rna"].iloc[:50].clip(0.1)}
+    one, two = mudata(frames), mudata(frames)
+    if how == "sparse, lacking cells":
+        for data in (one, two):
+            data.mod["rna"].X = sp.csr_matrix(data.mod["rna"].X)
+    if how == "batches":
+        one.obs["lane"] = two.obs["lane"] = [f"l{i % 2}" for i in range(60)]
+        settings["batch_key"] = "lane"
+    model = mv.tl.neighbors(one, **settings)
+    again = mv.tl.cluster(one, resolution=resolution, neighbors=model, key_added="k", tol=1e-4)
+    once = mv.tl.cluster(two, resolution=resolution, key_added="k", tol=1e-4, **settings)
+    assert set(one.obsm) > set(two.obsm) > {"k"}
+    for name in two.obsm:
+        np.testing.assert_array_equal(one.obsm[name], two.obsm[name])
+    for name in (name for name in two.obs if name.startswith("k")):
+        assert one.obs[name].equals(two.obs[name])
+    for name in two.obsp:
+        np.testing.assert_array_equal(one.obsp[name].toarray(), two.obsp[name].toarray())
+    assert (again.n_iter_, again.stop_reason_) == (once.n_iter_, once.stop_reason_)
+    assert one.uns["k"]["settings"].get("batch_key") == settings.get("batch_key")
+    batch = two.obs.get("lane")
+    np.testing.assert_array_equal(again.predict(two, batch=batch), once.predict(two, batch=batch))
+
+
+@pytest.mark.filterwarnings("ignore:.*communities of fewer than", "ignore:.*raise max_iter")
+def test_the_graph_is_the_same_at_any_resolution_and_more_gives_more_clusters():
+    found = [mv.tl.cluster(mudata(), resolution=r, max_iter=30) for r in (0.3, 1, 4)]
+    for model in found[1:]:
+        np.testing.assert_array_equal(model.graph_.toarray(), found[0].graph_.toarray())
+        np.testing.assert_array_equal(model.view_weights_, found[0].view_weights_)
+    sizes = [np.bincount(model.labels_) for model in found]
+    assert len(sizes[0]) < len(sizes[2])
+    assert all((np.diff(size) <= 0).all() for size in sizes)  # the largest cluster is 0
+
+
+def test_neighbors_keep_their_settings_and_their_data():
+    data = mudata()
+    model = mv.tl.neighbors(data)
+    for other in ({"n_neighbors": 5}, {"views": ["rna"]}, {"n_clusters": 3}, {"batch_key": "a"}):
+        with pytest.raises(TypeError, match=rf"give {next(iter(other))} to tl.neighbors"):
+            mv.tl.cluster(data, neighbors=model, **other)
+    with pytest.raises(ValueError, match=r"go with n_clusters='communities'"):
+        mv.tl.cluster(data, neighbors=mv.tl.cluster(mudata(), 3))
+    labels = mv.tl.cluster(mudata(), resolution=2).labels_
+    for table in data.mod.values():
+        table.X[:] = 0  # the fit has its own copy
+    np.testing.assert_array_equal(
+        mv.tl.cluster(data, resolution=2, neighbors=model).labels_, labels
+    )
+
+
 def test_predictions_are_written_with_the_categories_of_the_fit_and_batches_by_their_key():
     frames = {name: X + 3 * (np.arange(60) % 2)[:, None] for name, X in FRAMES.items()}
     data = mudata(frames)

@@ -131,8 +131,8 @@ class RobustWMNMF(
         the fused graph, which suits single cells and other data with clusters of very unequal
         size. Any graph has communities; "auto" and `stability` show whether there are clusters.
     resolution : float, default=1
-        With "communities": a higher value gives more and smaller ones. Those of fewer than 5 samples (5%
-        of less than 100) join the community they share most links with.
+        With "communities": a higher value gives more and smaller ones of the same graph. Those of fewer
+        than 5 samples (5% of less than 100) join the community they share most links with.
     consensus_weight : float, default=1
         λ, how strongly the coefficients of a view follow the consensus.
     cluster_weight : float, default=5
@@ -379,14 +379,8 @@ class RobustWMNMF(
             self.n_clusters_ = self.selection_.n_clusters
         elif not isinstance(self.n_clusters, str):  # communities are counted in the graph, later
             self.n_clusters_ = self.n_clusters
-        if views.batch is None:
-            self._batches, spaces = (
-                None,
-                fuse.measure(there, present, self._scalings, dtype, engine),
-            )
-        else:
-            measured = fuse.measure_batches(views, present, self._scalings, dtype)
-            self._batches, spaces = measured
+        spaces = self._measured(there, views, present, dtype, engine)
+        if self._batches is not None:
             self._batches.tell_few_shared()
         del there  # on a GPU a copy of the data
         if self.n_clusters != "communities":
@@ -400,6 +394,16 @@ class RobustWMNMF(
         self._expose(found, views)
         self._digests = checksums()
 
+    def _measured(
+        self, there: Views, views: Views, present: list[Array], dtype: np.dtype, engine: Engine
+    ) -> list[Geometry]:
+        """The distances of every view, in which batches are aligned; ``there`` is on the engine."""
+        if views.batch is None:
+            self._batches = None
+            return fuse.measure(there, present, self._scalings, dtype, engine)
+        self._batches, spaces = fuse.measure_batches(views, present, self._scalings, dtype)
+        return spaces
+
     def _solve(
         self,
         spaces: list[Geometry],
@@ -408,20 +412,25 @@ class RobustWMNMF(
         rng: np.random.Generator,
         checkpoint: Checkpoint,
         engine: Engine,
+        known: Agreement | None = None,
     ) -> Results:
         """The recipe goes on: agreement → embedding → start → parts."""
         threads = Threads(self.n_jobs)
         present = [view.present for view in spaces]
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
         number: Any = (
-            partial(count_communities, repeats, self.resolution)
+            partial(count_communities, repeats, 1.0)  # at any resolution the graph is the same
             if self.n_clusters == "communities"
             else self.n_clusters_
         )
-        agreement = checkpoint.keep(
-            "agreement",
-            lambda: fuse.agree(distinct_spaces, settings, number, rng, threads),
-        )
+        if known is not None:
+            agreement = known
+            rng.integers(2**31)  # as `fuse.agree` does
+        else:
+            agreement = checkpoint.keep(
+                "agreement",
+                lambda: fuse.agree(distinct_spaces, settings, number, rng, threads),
+            )
         anywhere = fuse.counted(present, agreement.alpha)
         groups: Array | None = None
         if self.n_clusters == "communities":
@@ -449,6 +458,30 @@ class RobustWMNMF(
         start = Start(agreement.alpha, w, P, labels, K)
         result, centers, taus = self._parts(spaces, start, threads, checkpoint, engine)
         return Results(spaces, agreement, P, repeats, result, centers, taus, present, anywhere)
+
+    def _at_resolution(self, resolution: float, **loop: Any) -> RobustWMNMF:
+        """The fit with other communities of this fit's graph; ``loop`` are parameters such as max_iter."""
+        if self.n_clusters != "communities" or self.engine != "numpy":
+            raise ValueError(
+                "other resolutions go with n_clusters='communities' and engine='numpy', not with "
+                f"n_clusters={self.n_clusters!r} and engine={self.engine!r}; fit again"
+            )
+        new = copy(self).set_params(resolution=resolution, checkpoint=None, **loop)
+        new._validate_params()
+        names = [str(name) for name in self.view_names_in_[self._kept()]]
+        for s, name in enumerate(names):
+            refuse_changed(self._data[s], self._digests and self._digests[s], name)
+        features = (None,) * len(names)
+        given = Views(tuple(self._data), tuple(names), features, batch=self._batch)
+        views, present = fuse.only(given, fuse.quiet_presence(given, self.zero_rows_), self._rows)
+        dtype, rng = working_dtype(views, self.dtype), generator(self.random_state)
+        settings = fuse.Settings.of(new, list(self.view_names_in_), self._kept())
+        with new._opened() as engine:
+            spaces = new._measured(views, views, present, dtype, engine)
+            checkpoint = Checkpoint(None, new, views, rng)
+            found = new._solve(spaces, settings, dtype, rng, checkpoint, engine, self._agreement)
+            new._expose(found, views)
+        return new
 
     def _parts(
         self,
@@ -791,6 +824,8 @@ class RobustWMNMF(
     _batches: Batches | None = None
     #: The batch of every sample that was given.
     _batch: Array | None = None
+    #: The column of ``obs`` that `tl` found it in.
+    _batch_key: str | None = None
     _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors

@@ -17,6 +17,7 @@ from manyview._types import Array, Seed
 from manyview._warn import warn_user
 from manyview.datasets._dataset import import_pandas
 from manyview.engines.numpy.sources import is_streamed
+from manyview.engines.threads import blocks
 from manyview.maths.tails import are_counts, shape_rows
 from manyview.outcomes import enrichment
 from manyview.outcomes.columns import is_technical
@@ -46,6 +47,7 @@ def cluster(
     views: Sequence[str] | None = None,
     use_highly_variable: bool | None = None,
     random_state: Seed = 0,
+    neighbors: RobustWMNMF | None = None,
     **settings: Any,
 ) -> RobustWMNMF:
     """Cluster the samples of a MuData or AnnData by all their views, and write the results into it.
@@ -58,8 +60,9 @@ def cluster(
         Changed in place. Samples that lack a modality keep their label from the others. A column
         of ``obs`` that looks technical (batch, site, plate) and that the clusters follow is a warning.
     n_clusters : "communities", "auto" or int, default="communities"
-        Leiden communities of the fused graph (extra ``communities``), a number found by
-        `select_n_clusters`, or yours.
+        As many as the fused graph has Leiden communities (extra ``communities``), a number found by
+        `select_n_clusters`, or yours. Communities are where the clusters start; the factorization then
+        moves a few samples between them.
     key_added : str, default="manyview"
         Where to write: ``obs[key_added]`` has the clusters, ``obs[key_added + "_confidence"]`` how sure
         they are; `annotate` lists the rest. The fused graph is at ``neighbors_key=key_added`` for
@@ -77,6 +80,10 @@ def cluster(
         Whether only features with ``var["highly_variable"]`` are used. By default they are wherever
         there is such a column, and a warning says so; True does so without a warning.
     random_state : int, RandomState, Generator or None, default=0
+    neighbors : RobustWMNMF, optional
+        What `tl.neighbors` returned for these data: its graph and weights, and all its settings, are used
+        again. With a whole number as random_state the result is the one without ``neighbors``, bit for bit.
+        Only resolution, key_added, max_iter and tol may then be given.
     **settings : other parameters of `RobustWMNMF`
         Such as n_neighbors=15 or scale={"atac": "sqrt"}.
 
@@ -90,23 +97,52 @@ def cluster(
     >>> import manyview as mv
     >>> model = mv.tl.cluster(mdata, resolution=1)  # doctest: +SKIP
     >>> sc.tl.umap(mdata, neighbors_key="manyview")  # doctest: +SKIP
+    >>> model = mv.tl.neighbors(mdata)  # doctest: +SKIP
+    >>> for r in (0.5, 1, 2):  # doctest: +SKIP
+    ...     mv.tl.cluster(mdata, resolution=r, neighbors=model, key_added=f"resolution {r}")
     """
-    model = _fitted(
-        "tl.cluster",
-        data,
-        n_clusters,
-        resolution=resolution,
-        batch_key=batch_key,
-        views=views,
-        use_highly_variable=use_highly_variable,
-        random_state=random_state,
+    asked = {
+        "batch_key": batch_key,
+        "views": views,
+        "use_highly_variable": use_highly_variable,
+        "random_state": random_state,
         **settings,
-    )
-    annotate(data, model, key_added)
-    if batch_key is not None:
-        data.uns[key_added]["settings"]["batch_key"] = batch_key
-    _warn_of_batches(data.obs, key_added, batch_key)
+    }
+    if neighbors is None:
+        model = _fitted("tl.cluster", data, n_clusters, resolution=resolution, **asked)
+    else:
+        _refuse_other_settings(neighbors, {"n_clusters": n_clusters, **asked})
+        loop = {"max_iter": 200} | {name: settings[name] for name in LOOP if name in settings}
+        model = neighbors._at_resolution(resolution, **loop)
+    _write(data, model, key_added)
+    _warn_of_batches(data.obs, key_added, model._batch_key)
     return model
+
+
+#: Parameters that change nothing before the factorization.
+LOOP = ("max_iter", "tol")
+
+
+def _refuse_other_settings(model: RobustWMNMF, asked: dict[str, Any]) -> None:
+    """What `tl.neighbors` has decided, and cannot be chosen again."""
+    check_is_fitted(model)
+    same = {"n_clusters": "communities", "random_state": 0, "batch_key": model._batch_key}
+    wrong = [
+        name
+        for name, value in asked.items()
+        if value is not None and name not in LOOP and not (name in same and value == same[name])
+    ]
+    if wrong:
+        raise TypeError(
+            f"neighbors= has its own settings: give {', '.join(wrong)} to tl.neighbors, or leave neighbors "
+            "out"
+        )
+
+
+def _write(data: Any, model: RobustWMNMF, key: str) -> None:
+    annotate(data, model, key)
+    if model._batch_key is not None:
+        data.uns[key]["settings"]["batch_key"] = model._batch_key
 
 
 def _fitted(
@@ -132,7 +168,9 @@ def _fitted(
     with warnings.catch_warnings():
         if settings.get("max_iter") == 1:  # the loop is not what is wanted
             warnings.simplefilter("ignore", ConvergenceWarning)
-        return model.fit(given, batch=batch_of(data, batch_key))
+        model.fit(given, batch=batch_of(data, batch_key))
+    model._batch_key = batch_key
+    return model
 
 
 def _tell_raw_counts(given: Collection, scale: Any) -> None:
@@ -157,8 +195,8 @@ def _tell_raw_counts(given: Collection, scale: Any) -> None:
 def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> RobustWMNMF:
     """Write the fused graph, the weights of the views and the embedding, without clusters.
 
-    For trying resolutions, and for the tools of scanpy: ``sc.tl.leiden(data, resolution=2,
-    neighbors_key=key_added)``. It leaves out the factorization, and so parts and labels.
+    For trying resolutions by ``tl.cluster(data, resolution=2, neighbors=model)``, and for the tools of
+    scanpy. It leaves out the factorization, and so parts and labels.
 
     Parameters
     ----------
@@ -169,24 +207,24 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
         ``obsm[key_added + "_reliance"]``, ``obs[key_added + "_agreement"]`` and ``uns[key_added]``.
         Labels and parts that `cluster` wrote under the same key are removed.
     **settings : parameters of `cluster`
-        Such as views, batch_key, use_highly_variable or resolution. At that resolution communities are
-        counted for the cluster structure of views, and for the number of dimensions of the embedding.
+        Such as views, batch_key or use_highly_variable. The embedding has six dimensions for each
+        community at the ``resolution``; graph and weights do not depend on it.
 
     Returns
     -------
     RobustWMNMF
-        The model after one iteration; its graph, weights and embedding are final.
+        The model after one iteration, for ``tl.cluster(data, neighbors=model)``.
 
     Examples
     --------
     >>> import manyview as mv
-    >>> mv.tl.neighbors(mdata)  # doctest: +SKIP
-    >>> sc.tl.leiden(mdata, resolution=2, neighbors_key="manyview")  # doctest: +SKIP
+    >>> model = mv.tl.neighbors(mdata)  # doctest: +SKIP
+    >>> mv.tl.cluster(mdata, resolution=2, neighbors=model)  # doctest: +SKIP
     """
     if "max_iter" in settings:
         raise TypeError("tl.neighbors makes no iterations: leave max_iter out, or use tl.cluster")
     model = _fitted("tl.neighbors", data, **settings, max_iter=1)
-    annotate(data, model, key_added)
+    _write(data, model, key_added)
     for owner in (data, *(data.mod.values() if is_a(data, "MuData") else ())):
         for name in {key_added, f"{key_added}_confidence"} & set(owner.obs):
             del owner.obs[name]
@@ -486,13 +524,22 @@ def _placed_graph(graph: sp.csr_array, rows: Array) -> sp.csr_matrix:
     return placed
 
 
+#: Links measured together: few enough for the cache.
+LINKS = 2**12
+
+
 def _distances(graph: sp.csr_matrix, embedding: Array, rows: Array) -> sp.csr_matrix:
     """How far linked samples are from each other in the embedding."""
-    one = np.repeat(np.arange(len(rows)), np.diff(graph.indptr))
-    apart = embedding[rows[one]] - embedding[rows[graph.indices]]
-    return sp.csr_matrix(
-        (np.sqrt((apart**2).sum(axis=1)), graph.indices.copy(), graph.indptr.copy()), graph.shape
+    one = np.repeat(rows, np.diff(graph.indptr))
+    squared = np.concatenate(
+        [
+            ((embedding[one[b]] - embedding[rows[graph.indices[b]]]) ** 2).sum(axis=1)
+            for b in blocks(slice(0, len(one)), LINKS)
+        ]
+        or [np.zeros(0)]
     )
+    parts = np.sqrt(squared), graph.indices.copy(), graph.indptr.copy()
+    return sp.csr_matrix(parts, graph.shape)
 
 
 def _neighbors(model: Any, key: str) -> dict[str, Any]:
