@@ -16,7 +16,7 @@ from made_up_results import make_up
 from manyview.app.cli.app import app
 from manyview.paper.figures import drawn, figures
 from manyview.paper.page import APPENDIX, ON_PAGE, PAGE, build, diagram, is_inside, markdown
-from manyview.paper.results import DIGITS, Results, in_print, signed, two
+from manyview.paper.results import DIGITS, Reproduction, in_print, signed, two
 from manyview.plot import COLORS as PALETTE
 
 ROOT = Path(__file__).parents[2]
@@ -56,7 +56,7 @@ def test_the_page_imports_nothing_that_could_compute_a_result():
 
 
 def test_a_browser_shows_every_figure_without_a_word_or_a_request(folder):
-    seen_figures = list(figures(Results(folder)))
+    seen_figures = list(figures(Reproduction(folder)))
     assert [f.name for f in seen_figures[:3]] == list(ON_PAGE)
     for name, expected in ((PAGE, seen_figures[:3]), (APPENDIX, seen_figures[3:])):
         page = (folder / name).read_text(encoding="utf-8")
@@ -113,7 +113,7 @@ def test_figures_and_tables_are_files_too_and_the_same_each_time(few):
 
 
 def test_pictures_name_their_methods_and_views(folder):
-    found = {figure.name: figure for figure in figures(Results(folder))}
+    found = {figure.name: figure for figure in figures(Reproduction(folder))}
     text = drawn(found["methods"])["methods.svg"].decode()
     assert all(f">{name}<" in text for name in DIGITS)
     text = drawn(found["tuning"])["tuning.svg"].decode()
@@ -148,7 +148,7 @@ def test_the_page_is_short_and_has_its_parts(folder):
 
 
 def test_the_appendix_has_every_experiment_its_command_and_provenance(folder):
-    text, results = markdown(folder, "appendix"), Results(folder)
+    text, results = markdown(folder, "appendix"), Reproduction(folder)
     for name, experiment in results.experiments.items():
         section = text.split(f"## {experiment['title']}\n")[1].split("\n## ")[0]
         assert experiment["command"] in section and "| " in section, name

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from .results import DIGITS, LIHC, SCORES, TEXTS, Results, grouped, signed, spread, two, where
+from .results import DIGITS, LIHC, SCORES, TEXTS, Reproduction, grouped, signed, spread, two, where
 
 HOLDS, PARTLY, UNDECIDED, FAILS = "holds", "partly", "undecided", "fails"
 NOT_MEASURED = "not measured"
@@ -156,9 +156,9 @@ def judged(
     return Claim(topic, experiment, claim, paper, said.rstrip("; "), verdict, rows)
 
 
-def claims(results: Results) -> list[Claim]:
+def claims(results: Reproduction) -> list[Claim]:
     """All claims whose experiment was run."""
-    makers: tuple[Callable[[Results], Iterator[Claim]], ...] = (
+    makers: tuple[Callable[[Reproduction], Iterator[Claim]], ...] = (
         digits,
         lihc,
         noise,
@@ -179,7 +179,7 @@ def failures(rows: pd.DataFrame) -> str:
     return f"{(rows.acc < FAILED).sum()} of {len(rows)} runs below {two(FAILED)}"
 
 
-def digits(results: Results) -> Iterator[Claim]:
+def digits(results: Reproduction) -> Iterator[Claim]:
     # MLRSSC on fewer digits is another problem.
     runs = by_method(where(results.rows("digits"), dataset="digits"))
     printed = results.rows("printed", variant="printed")
@@ -238,7 +238,7 @@ def _best(runs: Mapping[str, pd.DataFrame]) -> Claim:
     return replace(found, claim=claim, ours=ours)
 
 
-def lihc(results: Results) -> Iterator[Claim]:
+def lihc(results: Reproduction) -> Iterator[Claim]:
     # What the paper claims, it claims of its own methods.
     runs = {m: rows for m, rows in grouped(results.rows("lihc"), "method").items() if m in DIGITS}
     texts: dict[str, str] = TEXTS["lihc_claims"]
@@ -269,7 +269,7 @@ def lihc(results: Results) -> Iterator[Claim]:
     yield judged(*about, network, ninety, spread(ours.acc), mean_of(ours.acc - SUPERVISED))
 
 
-def noise(results: Results) -> Iterator[Claim]:
+def noise(results: Reproduction) -> Iterator[Claim]:
     for weight, kind in product(WEIGHTS, KINDS):
         views = grouped(before_and_after(results, "WM-NMF", weight, kind), "of_view")
         if views:
@@ -280,7 +280,7 @@ def noise(results: Results) -> Iterator[Claim]:
             yield judged(weight, "noise", claim, "stated, not shown", ours, gaps, BELOW)
 
 
-def before_and_after(results: Results, method: str, weight: str, kind: str) -> pd.DataFrame:
+def before_and_after(results: Reproduction, method: str, weight: str, kind: str) -> pd.DataFrame:
     """By view and run: the weight in the fit without noise of the same seed, and with it."""
     rows = results.rows("noise", method=method)
     if rows.empty:
@@ -290,7 +290,7 @@ def before_and_after(results: Results, method: str, weight: str, kind: str) -> p
     return rows[["of_view", "run", *names]].rename(columns=names).dropna()
 
 
-def sweeps(results: Results) -> Iterator[Claim]:
+def sweeps(results: Reproduction) -> Iterator[Claim]:
     for dataset, rows in grouped(results.rows("p", "weights"), "dataset").items():
         by = grouped(rows.groupby(["value", "run"], as_index=False).alpha.max(), "value")
         if len(by) < 2:
@@ -351,7 +351,7 @@ def medians(rows: pd.DataFrame, parts: Iterable[str] = PARTS) -> pd.Series:
     return rows.reindex(columns=list(parts)).sum(axis=1).groupby(rows.value).median()
 
 
-def runtime(results: Results) -> Iterator[Claim]:
+def runtime(results: Reproduction) -> Iterator[Claim]:
     for axis, words in (("N", "samples"), ("n_v", "views")):
         rows = results.rows("runtime", axis=axis, method="manyview")
         whole = medians(rows)
@@ -372,7 +372,7 @@ def runtime(results: Results) -> Iterator[Claim]:
         )
 
 
-def objective(results: Results) -> Iterator[Claim]:
+def objective(results: Reproduction) -> Iterator[Claim]:
     by = grouped(results.rows("convergence", scheme="one at a time"), "dataset")
     # Before its first iteration a fit is the same under both schemes.
     starts = results.rows("convergence", scheme="recipe", iteration=0)

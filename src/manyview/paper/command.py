@@ -72,7 +72,7 @@ def run_reproduce(
     with claimed(out, KIND, force=force, goes_on=True) as place:
         place.check([MANIFEST, *(f"{experiment.name}.csv" for experiment in experiments)])
         place.begin()
-        run = Run(cells, RunStore(place.path), jobs, console, given)
+        run = CellRun(cells, RunStore(place.path), jobs, console, given)
         with scratch() as folder:
             run.carry_out(folder, again)
         with place.replacing(keep=True) as new:
@@ -102,7 +102,7 @@ def run_reproduce(
 
 
 @dataclass
-class Run:
+class CellRun:
     """The cells of some experiments by key, and the records of those that have ended.
 
     Only finished cells are stored: what failed is tried again. ``given`` are the user's own data.

@@ -11,7 +11,7 @@ import pandas as pd
 from manyview.plot import COLORS as PALETTE
 
 from .claims import KINDS, PARTS, WEIGHTS, before_and_after, by_method, medians, slope
-from .results import DIGITS, LIHC, SCORES, TEXTS, Results, grouped
+from .results import DIGITS, LIHC, SCORES, TEXTS, Reproduction, grouped
 
 CAPTIONS: dict[str, str] = TEXTS["figures"]
 #: Color of all text and axes; on the page it follows the theme.
@@ -79,7 +79,7 @@ def drawn(figure: Figure) -> dict[str, bytes]:
     return found
 
 
-def figures(results: Results) -> Iterator[Figure]:
+def figures(results: Reproduction) -> Iterator[Figure]:
     """All figures with data; the first three are those of the page."""
     digits = {"dataset": "digits"}
     for name, panels, columns, height in (
@@ -135,7 +135,7 @@ def curves_of(rows: pd.DataFrame, x: str, columns: Mapping[str, str]) -> dict[st
 
 
 def methods(
-    results: Results, experiments: Sequence[str], scores: Sequence[str] | Mapping[str, str]
+    results: Reproduction, experiments: Sequence[str], scores: Sequence[str] | Mapping[str, str]
 ) -> Iterator[Panel]:
     """A panel per score, a row per method: all its runs, their mean and deviation, the paper's mean."""
     rows = pd.concat([results.rows(e).assign(experiment=e) for e in experiments])
@@ -177,7 +177,7 @@ def methods(
     yield from map(panel, scores)
 
 
-def sweep(results: Results, experiment: str, dataset: str) -> Iterator[Panel]:
+def sweep(results: Reproduction, experiment: str, dataset: str) -> Iterator[Panel]:
     """Scores against the parameter; for p also the weight of every view, left of them."""
     symbol, name = SYMBOLS[experiment], {"digits": "digits", "synthetic": "synthetic data"}[dataset]
     if experiment == "p":
@@ -192,7 +192,7 @@ def sweep(results: Results, experiment: str, dataset: str) -> Iterator[Panel]:
         yield from lines(f"Scores, {name}", found, colors, xlabel=symbol, ylim=(bottom, 1.005))
 
 
-def convergence(results: Results, dataset: str) -> Iterator[Panel]:
+def convergence(results: Reproduction, dataset: str) -> Iterator[Panel]:
     for scheme, how, label in (
         ("one at a time", "one iteration per view and round", "round"),
         ("recipe", "the recipe, 2 rounds × 30 per view", "iteration of any view"),
@@ -202,7 +202,7 @@ def convergence(results: Results, dataset: str) -> Iterator[Panel]:
         yield from lines(f"{dataset}: {how}", found, (5, 0, 3, 2), xlabel=label, yscale="log")
 
 
-def runtime(results: Results) -> Iterator[Panel]:
+def runtime(results: Reproduction) -> Iterator[Panel]:
     for axis, label in (("N", "samples N"), ("n_v", "views n_v")):
         ours = results.rows("runtime", axis=axis, method="manyview")
         curves = {"whole fit": medians(ours)}
@@ -219,7 +219,7 @@ def runtime(results: Results) -> Iterator[Panel]:
         yield from lines(f"Against the {label}", found, (5, 1, 2, 3, 4, 0), xlabel=label, **log)
 
 
-def noise(results: Results) -> Iterator[Panel]:
+def noise(results: Reproduction) -> Iterator[Panel]:
     def bars(title: str, means: pd.DataFrame, label: str) -> Panel:
         def draw(ax: Any) -> None:
             means.plot.bar(ax=ax, width=0.8, color=[PALETTE[GREY], PALETTE[PROPOSED]])
@@ -238,7 +238,7 @@ def noise(results: Results) -> Iterator[Panel]:
                 yield bars(f"{method}: {NOISE[kind]}", means, {"alpha": "α"}.get(weight, weight))
 
 
-def degeneracy(results: Results) -> Iterator[Panel]:
+def degeneracy(results: Reproduction) -> Iterator[Panel]:
     rows, sizes = results.rows("degeneracy"), results.rows("degeneracy", "sizes")
     alpha = {view: curve(mine, "round", "alpha")
              for view, mine in grouped(results.rows("degeneracy", "weights"), "view").items()}  # fmt: skip

@@ -22,7 +22,7 @@ from manyview.io.writing import claimed, restored
 
 from .claims import ALIKE, FAILED, HOLDS, SAME, VERDICTS, Claim, by_method, claims
 from .figures import INK, drawn, figures
-from .results import DIGITS, SCORES, TEXTS, Results, grouped, in_print, spread, two, where
+from .results import DIGITS, SCORES, TEXTS, Reproduction, grouped, in_print, spread, two, where
 
 PAGE, APPENDIX = "reproduction.html", "appendix.html"
 #: The figures on the page; the others are in the appendix.
@@ -34,7 +34,7 @@ SHOWN = {"iteration": (0, 1, 10, 25, 50, 75, 100), "round": (1, 2, 3, 4, 5, 10, 
 def build(folder: Path) -> list[Path]:
     """Write page, appendix, figures/ and tables/ into the folder of results; all are made first."""
     restored(folder)
-    results = Results(folder)
+    results = Reproduction(folder)
     seen = _seen(results)
     pictures = {figure.name: drawn(figure) for figure in seen["figures"].values()}
     contents = {
@@ -62,7 +62,7 @@ def build(folder: Path) -> list[Path]:
 
 def markdown(folder: Path, part: str = "page") -> str:
     """The page (or the "appendix") as a document."""
-    return _markdown(_seen(Results(folder)), part)
+    return _markdown(_seen(Reproduction(folder)), part)
 
 
 def _markdown(seen: Mapping[str, Any], part: str) -> str:
@@ -127,7 +127,7 @@ def as_markdown(frame: pd.DataFrame) -> str:
 # --- what the template sees ---
 
 
-def _seen(results: Results) -> dict[str, Any]:
+def _seen(results: Reproduction) -> dict[str, Any]:
     found = claims(results)
     drawings = {figure.name: figure for figure in figures(results)}
     tables = {name: tables_of(results, name) for name in results.experiments}
@@ -176,7 +176,7 @@ def claim_table(found: Sequence[Claim]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["Claim", "Paper", "Measured", "Verdict"])
 
 
-def digits_table(results: Results) -> pd.DataFrame:
+def digits_table(results: Reproduction) -> pd.DataFrame:
     """ACC and NMI of every method, the paper's and ours, and how many scores lie in the paper's spread."""
     rows = []
     every = pd.concat([results.rows("digits"), results.rows("honest")])
@@ -204,7 +204,7 @@ def is_inside(ours: float, theirs: float, sd: float) -> bool:
     return abs(round(100 * round(ours, 2)) - round(100 * theirs)) <= allowed
 
 
-def printed_table(results: Results) -> pd.DataFrame:
+def printed_table(results: Reproduction) -> pd.DataFrame:
     names: dict[str, str] = TEXTS["variants"]
     found = grouped(results.rows("printed"), "variant")
     rows = [
@@ -216,7 +216,7 @@ def printed_table(results: Results) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def best_rival(results: Results) -> tuple[str, str]:
+def best_rival(results: Reproduction) -> tuple[str, str]:
     """The method of others with the highest mean ACC in the digits table."""
     found = by_method(where(results.rows("digits"), dataset="digits"))
     rivals = {m: rows.acc for m, rows in found.items() if "NMF" not in m or m.startswith("Multi")}
@@ -224,7 +224,7 @@ def best_rival(results: Results) -> tuple[str, str]:
     return best, spread(rivals[best]) if best else ""
 
 
-def weights_of(results: Results) -> dict[str, str]:
+def weights_of(results: Reproduction) -> dict[str, str]:
     """By weight: the median over views and kinds of noise of its ratio with noise to without."""
     rows = results.rows("noise", method="WM-NMF")
     if rows.empty:
@@ -235,7 +235,7 @@ def weights_of(results: Results) -> dict[str, str]:
     return {w: f"{(by[a].mean() / by[b].mean()).median():.2f}" for w, (a, b) in pairs.items()}
 
 
-def shares(results: Results) -> str:
+def shares(results: Reproduction) -> str:
     """The share of the objective that the consensus term has, for the recipe's p and larger ones."""
     rows = results.rows("p", dataset="digits")
     if "consensus_share" not in rows:
@@ -244,7 +244,7 @@ def shares(results: Results) -> str:
     return ", ".join(f"{share:.2g} at p = {p:g}" for p, share in found.items())
 
 
-def tables_of(results: Results, experiment: str) -> dict[str, tuple[str, pd.DataFrame]]:
+def tables_of(results: Reproduction, experiment: str) -> dict[str, tuple[str, pd.DataFrame]]:
     """The tables of an experiment by name, with their captions: means over the runs of equal keys."""
     found = {}
     for name, table in TEXTS["tables"].items():
@@ -281,7 +281,7 @@ def _runs(experiment: Mapping[str, Any]) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-def provenance(results: Results) -> pd.DataFrame:
+def provenance(results: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Experiment": name,

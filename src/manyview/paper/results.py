@@ -38,7 +38,7 @@ WORDS = {
 }  # fmt: skip
 
 
-class Results:
+class Reproduction:
     """A folder of results."""
 
     def __init__(self, folder: Path):

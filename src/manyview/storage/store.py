@@ -24,7 +24,7 @@ from manyview._types import STORABLE
 from manyview._version import __version__
 from manyview._warn import warn_user
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.rows import INSIDE
+from manyview.engines.files.row_file import INSIDE
 from manyview.io.limits import BadFile, TooLarge, unpacking_limit, unpacking_up_to
 from manyview.io.packed import check_archive, read_npy
 from manyview.io.writing import write_whole

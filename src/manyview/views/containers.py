@@ -22,7 +22,7 @@ from manyview.engines.dask.source import DaskMatrix, is_lazy
 from manyview.engines.files.disk import DiskMatrix, is_open_file
 from manyview.engines.files.formats import STREAMABLE
 from manyview.engines.files.headings import is_id_heading
-from manyview.engines.files.rows import INSIDE
+from manyview.engines.files.row_file import INSIDE
 from manyview.engines.numpy.relations import DistanceView, GraphView, Relation
 from manyview.engines.numpy.sources import is_streamed
 

@@ -24,7 +24,7 @@ from manyview.app.options import ClinicalOptions, FitRequest, request_of, values
 from manyview.app.run.folder import changed_views
 from manyview.app.run.meaning import known, question
 from manyview.covariates import adjust
-from manyview.engines.files.rows import INSIDE
+from manyview.engines.files.row_file import INSIDE
 from manyview.models import load
 from manyview.outcomes.columns import stands_for_missing
 from manyview.outcomes.endpoints import recognize, split_event

@@ -15,7 +15,7 @@ from manyview._types import Array, Matrix
 from manyview.app.options import Reading, command_words
 from manyview.engines.files.disk import DiskMatrix
 from manyview.engines.files.formats import STREAMABLE
-from manyview.engines.files.rows import INSIDE
+from manyview.engines.files.row_file import INSIDE
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.io import checksum

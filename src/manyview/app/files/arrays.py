@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from manyview._types import Array
 from manyview.engines.files.formats import OLD_MATLAB, arrays_apart
-from manyview.engines.files.rows import check_shape
+from manyview.engines.files.row_file import check_shape
 from manyview.io.limits import BadFile, naming
 from manyview.io.packed import check_archive, check_shape_claim, read_npy
 

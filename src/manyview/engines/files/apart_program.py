@@ -171,7 +171,7 @@ def arrays(library: Any, path: str, wanted: dict[str, Any]) -> Found:
     """Arrays of numbers with the names of their rows and columns; ``wanted`` tells which, see
     `manyview.engines.files.formats.arrays_apart`."""
     from manyview.engines.files.formats import arrays_in, described
-    from manyview.engines.files.rows import LARGEST_TURNED
+    from manyview.engines.files.row_file import LARGEST_TURNED
 
     most = max(wanted["most"], LARGEST_TURNED)
     listed, parts = [], []

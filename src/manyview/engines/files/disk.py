@@ -19,7 +19,7 @@ from manyview.io.packed import check_no_pipe
 
 from .formats import APART, STREAMABLE, ZARR, arrays_apart, open_rows
 from .hdf5 import Stored
-from .rows import INSIDE, LARGEST_TURNED, Held, Plain, RowFile, check_shape
+from .row_file import INSIDE, LARGEST_TURNED, Held, Plain, RowFile, check_shape
 from .slabs import Slabs
 
 #: Arrays whose files another process has read as far as is needed, with the state of the file.

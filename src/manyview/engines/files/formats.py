@@ -20,7 +20,7 @@ from manyview.io.packed import check_shape_claim, counted
 
 from .hdf5 import read_hdf5
 from .parquet import Parquet
-from .rows import Held, RowFile, check_shape, open_npy
+from .row_file import Held, RowFile, check_shape, open_npy
 from .zarr import open_zarr
 
 HDF5, ZARR, PARQUET = (".h5", ".hdf5", ".h5ad"), (".zarr",), (".parquet",)

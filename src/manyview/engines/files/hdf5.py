@@ -13,8 +13,8 @@ import scipy.sparse as sp
 from manyview._types import Array
 from manyview.io.limits import check_claim, check_held
 
-from . import rows
-from .rows import INSIDE, RowFile, check_shape
+from . import row_file
+from .row_file import INSIDE, RowFile, check_shape
 
 OUTSIDE = "whose bytes would be read along, whatever they are; copy the numbers into one file"
 
@@ -126,7 +126,7 @@ class StoredRows(RowFile):
         self.indptr = group["indptr"][:].astype(np.int64)
         self._check_ends()
         self.nnz = int(self.indptr[-1])
-        if self.by_columns and 12 * self.nnz > (rows.LARGEST_TURNED if most is None else most):
+        if self.by_columns and 12 * self.nnz > (row_file.LARGEST_TURNED if most is None else most):
             raise ValueError(
                 f"its sparse matrix is stored as {kind}, not by rows; save it again as csr_matrix"
             )

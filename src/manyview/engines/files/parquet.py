@@ -14,7 +14,7 @@ from manyview._types import Array
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.limits import check_claim, check_held
 
-from .rows import RowFile
+from .row_file import RowFile
 
 #: A row group of a Parquet file is decoded whole: larger ones would fill the memory.
 LARGEST_GROUP = 2**28

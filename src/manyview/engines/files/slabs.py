@@ -14,7 +14,7 @@ import numpy as np
 
 from manyview._types import Matrix
 
-from .rows import RowFile
+from .row_file import RowFile
 
 #: Bytes of a slab, and of all slabs held at a time, whatever the number of views.
 SLAB, HELD = 2**22, 2**25

@@ -10,7 +10,7 @@ from typing import Any
 from manyview.io.limits import check_claim, check_held
 
 from .hdf5 import Stored, imported, inside, is_anndata, only
-from .rows import RowFile
+from .row_file import RowFile
 
 #: Names of the files that describe arrays and groups.
 DESCRIBING = {".zarray", ".zmetadata", "zarr.json"}

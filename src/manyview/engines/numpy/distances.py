@@ -21,7 +21,7 @@ from manyview._arrays import converted, is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import Lists, Remote
 from manyview.engines.threads import Threads, blocks
-from manyview.maths.relations import closed_neighborhoods
+from manyview.maths.coordinates import closed_neighborhoods
 
 from .compiled import compiled
 from .masked import unit_sum_rows

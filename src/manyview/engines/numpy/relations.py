@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._types import Array, Matrix, storable
-from manyview.maths.relations import (
+from manyview.maths.coordinates import (
     closed_neighborhoods,
     discounts,
     own_links,

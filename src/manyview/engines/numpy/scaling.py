@@ -15,7 +15,7 @@ from manyview._arrays import is_tensor, like, namespace, on_host
 from manyview._types import Array, Matrix, storable
 from manyview.engines.protocols import RowSource, ScaledThere, engine_part
 from manyview.engines.threads import blocks
-from manyview.maths.relations import (
+from manyview.maths.coordinates import (
     closed_neighborhoods,
     discounts,
     own_links,
