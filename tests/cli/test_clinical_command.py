@@ -207,7 +207,7 @@ def test_a_batch_called_by_numbers_is_looked_for_level_by_level(cohort, tmp_path
     out = tmp_path / "run"
     asked = ["--clinical", tmp_path / "sites.csv", "--adjust", "site", "--clusters", 4]
     result = done("fit", *files, "--out", out, *asked, "--no-report")
-    assert "'site' holds 3 whole numbers, each treated as a level" in result.stderr
+    assert "'site' has 3 whole numbers, each treated as a separate level" in result.stderr
     tested = pd.read_csv(out / "clinical_tests.csv").iloc[0]
     assert (tested["column"], tested["kind"]) == ("site", "category")
 

@@ -118,7 +118,7 @@ def test_ids_in_parquet_are_no_feature_whatever_their_type(how, tmp_path):
         read_views([a, b], on_disk=True)
     aligned = as_views([a, b])
     np.testing.assert_array_equal(*aligned.matrices)
-    with pytest.raises(ValueError, match="lists the samples in another order"):
+    with pytest.raises(ValueError, match="does not have the same samples in the same order"):
         as_views([DiskMatrix(a), DiskMatrix(b)], allow_files=True)
 
 

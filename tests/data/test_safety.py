@@ -604,7 +604,7 @@ def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch
     again = mv.load(saved, fitted_on=moved)
     with pytest.raises(ValueError, match="do not name"):
         mv.load(again.save(tmp_path / "again.npz")).predict(views)
-    with pytest.raises(ValueError, match=r"names the view 'x', but .* in files are: .*view1"):
+    with pytest.raises(ValueError, match=r"names the view 'x', but .* from files are: .*view1"):
         mv.load(saved, fitted_on={"x": files[0]})
 
 

@@ -500,7 +500,7 @@ def test_files_that_python_does_not_take_by_name_are_named(form, tmp_path):
         "alone": "x.csv",
         "path": [file, Path("x.csv")],
     }[form]
-    told = r"view '\w+' is the text 'x.csv'; .*only .*\.npy, .* are views.*pandas.*`manyview fit`"
+    told = r"view '\w+' is the text 'x.csv'; .*ends in .*\.npy, .*pandas.*`manyview fit`"
     with pytest.raises(ValueError, match=told):
         WMNMF(3).fit(views)
 
@@ -725,7 +725,7 @@ def test_arrays_that_are_whole_are_not_spoken_of(tmp_path):
 def test_a_pipe_is_refused_with_the_reason(ending, tmp_path):
     os.mkfifo(tmp_path / f"pipe{ending}")
     with pytest.raises(
-        ValueError, match="is a pipe or a device, and a file is read more than once"
+        ValueError, match="is a pipe or a device, but manyview reads files more than once"
     ):
         read_views([tmp_path / f"pipe{ending}"])
     if ending in (".npy", ".h5", ".parquet"):

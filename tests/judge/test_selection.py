@@ -119,7 +119,7 @@ def test_the_runner_up_is_another_peak():
 
 
 def test_the_largest_candidate_is_recommended_with_a_warning():
-    with pytest.warns(UserWarning, match=r"largest candidate \(4\).*raise the candidates"):
+    with pytest.warns(UserWarning, match=r"largest candidate \(4\).*add larger candidates"):
         assert quick(groups(6), [2, 3, 4]).n_clusters == 4
 
 

@@ -361,7 +361,7 @@ def test_nested_parquet_gets_a_sentence(tmp_path):
 )
 def test_ids_that_only_pandas_knows_are_saved_as_text_and_told(ids, first, tmp_path):
     model = fitted(MODELS["robust"](), pd.DataFrame(X, index=ids))
-    with pytest.warns(UserWarning, match="the sample ids are saved as text"):
+    with pytest.warns(UserWarning, match="are saved as text"):
         model.save(tmp_path / "m.npz")
     assert isinstance(model.sample_names_in_[0], type(ids[0]))
     loaded = mv.load(tmp_path / "m.npz")
