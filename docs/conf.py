@@ -27,7 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
 ]
-# Names of other projects become links where there is a network and somebody says so; else they are text.
+# Names of other projects become links with MANYVIEW_DOCS_LINKS, which needs a network; otherwise they are text.
 if os.environ.get("MANYVIEW_DOCS_LINKS"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_timeout = 20

@@ -140,7 +140,7 @@ class Refits:
         return groups, K, P
 
     def _settled(self, spaces: list[Geometry], start: Start, most: int) -> Array:
-        """Labels after the loop, of so many iterations at most."""
+        """Labels after the loop, of at most this number of iterations."""
         model = self.model
         views = [
             RobustView(view.unit_sums(), view.present, None, tau)

@@ -48,7 +48,7 @@ PART_RUNS = 5
 LISTED = 50
 #: Entries of all views that are tested, of large data in a part of the samples: some seconds.
 TESTED = 80_000_000
-#: Members of each cluster that are in that part, if it has so many.
+#: Members of each cluster in that part; all members of a smaller cluster.
 FEWEST_MEMBERS = 50
 #: Views up to which the model is fitted again without each.
 MOST_VIEWS = 12

@@ -557,7 +557,7 @@ def _mirrored(square):
 #: take in a few steps. Most groups hold nothing that is near enough.
 GROUP = 64
 #: Products that are made at a time, so that they stay in the processor's cache, and most dense rows among
-#: whom they are looked for.
+#: which they are searched for.
 ROOM, WIDEST = 2**16, 512
 
 
