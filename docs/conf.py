@@ -27,7 +27,7 @@ extensions = [
     "sphinx_copybutton",
     "mathml",
 ]
-# Names of other projects become links with MANYVIEW_DOCS_LINKS, which needs a network; otherwise they are text.
+# Names of other projects become links with MANYVIEW_DOCS_LINKS, which needs a network.
 if os.environ.get("MANYVIEW_DOCS_LINKS"):
     extensions.append("sphinx.ext.intersphinx")
     intersphinx_timeout = 20
