@@ -1,4 +1,4 @@
-"""The `manyview` command; says which extra it wants where the command-line packages are absent."""
+"""Run the `manyview` command; an error names the extra if its packages are missing."""
 
 from __future__ import annotations
 

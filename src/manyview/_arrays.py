@@ -1,4 +1,4 @@
-"""Which library an array belongs to, and the few functions the libraries spell differently.
+"""Recognize the library of an array, and call functions that the libraries name differently.
 
 NumPy's functions also serve dask arrays; tensors have their own.
 """

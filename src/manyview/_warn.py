@@ -1,4 +1,4 @@
-"""Warnings that point at the user's own line, in the words of the interface the user is in."""
+"""Warnings that point at the user's line, with the options of the interface in use."""
 
 from __future__ import annotations
 

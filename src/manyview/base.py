@@ -1,4 +1,4 @@
-"""What both estimators share: parameters by view, reading and checking input, names, seeds, saving."""
+"""Common parts of both estimators: parameters by view, reading and checking input, names, seeds, saving."""
 
 from __future__ import annotations
 

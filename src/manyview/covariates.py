@@ -1,4 +1,4 @@
-"""Covariates regressed out of the views before anything is measured in them: batch, site, sex, age."""
+"""Regress covariates (age, sex, site) out of the views before clustering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts of your own for `WMNMF` and `RobustWMNMF`: regularizers, solvers and sources of rows.
+"""Your own regularizers, solvers and data sources for `WMNMF` and `RobustWMNMF`.
 
 `check_regularizer` and `check_solver` test them on small random problems for what `WMNMF` relies on:
 gradients that are those of the value, nonnegative factors, and an objective that never rises.

@@ -1,4 +1,4 @@
-"""How sure clusters are: refits on resampled data, and the stability of clusters and samples."""
+"""Stability of clusters and samples: refits on resampled data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fitting a stream: of earlier batches only sums over their rows are remembered, and slowly forgotten.
+"""Fit batches over time (`partial_fit`): earlier batches are sums over their rows, with decreasing weight.
 
 The step on U needs of the rows no more than P = XᵀW²V, G = VᵀW²V, Σv∘v* and Σv∘v. For a new batch
 V, V* and w are found with U kept; its sums are added to those of earlier batches, times `FORGET` for

@@ -1,4 +1,4 @@
-"""Verbs for single-cell containers: AnnData or MuData in, results written into the same object."""
+"""Functions for AnnData and MuData: results are written into the same object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The methods the paper compares to, and strong simple ones: all with ``fit_predict(views)``."""
+"""Methods for comparison, of the paper, of omics, and simple ones: all with ``fit_predict(views)``."""
 
 from ._base import Baseline
 from .catalogue import DESCRIPTIONS, ORACLES, honest_methods, omics_methods, paper_methods

@@ -1,4 +1,4 @@
-"""Every method of the paper's tables, and the simple ones missing there, by name."""
+"""Catalog of baselines by name: those of the paper's tables, omics methods and simple ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MLRSSC: samples write each other in every view, by low-rank and sparse coefficients that agree."""
+"""MLRSSC: each sample as a combination of the others, with coefficients alike in all views."""
 
 from __future__ import annotations
 

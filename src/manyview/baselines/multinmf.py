@@ -1,4 +1,4 @@
-"""MultiNMF: the views' factorizations pulled towards one consensus by a fixed weight."""
+"""MultiNMF: factorizations of all views, drawn to one consensus with a fixed weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any clusterer of one matrix, made multi-view: on the best view alone, or on all side by side."""
+"""Clusterers of one matrix for several views: on the best view alone, or on all views side by side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A made-up cancer cohort with a known answer: subtypes, survival, a batch, patients without a view."""
+"""A synthetic cancer cohort with known subtypes, survival, batches, and patients who lack a view."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one container all loaders return."""
+"""The class of data sets that all loaders return."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Files read and written safely: looked at before opening, whole or not at all."""
+"""Safe reading and writing: check files before opening, write them completely or not at all."""

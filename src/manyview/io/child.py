@@ -1,4 +1,4 @@
-"""Child processes of ours: their environment, their limits, their end; and files that they read for us."""
+"""Child processes: environment, limits and end; and reading files in them."""
 
 from __future__ import annotations
 

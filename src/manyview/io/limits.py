@@ -1,4 +1,4 @@
-"""How much a file may take when unpacked, against its size and the memory there is; errors that name it."""
+"""Limits on the memory of unpacked files, and their errors."""
 
 from __future__ import annotations
 

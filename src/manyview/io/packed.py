@@ -1,4 +1,4 @@
-"""Archives, packed streams and arrays of bytes: how large they become, before they do."""
+"""Sizes of archives, compressed streams and arrays, before they are unpacked."""
 
 from __future__ import annotations
 

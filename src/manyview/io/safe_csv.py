@@ -1,4 +1,4 @@
-"""Tables as CSV for people, whose spreadsheets take some text for a formula.
+"""CSV tables in which no text can run as a formula of a spreadsheet.
 
 Text that begins with = + - @, a tab or a carriage return, and is no plain number, gets an apostrophe in
 front. So does text that begins with apostrophes and then one of these, so that `exact_text` gives every

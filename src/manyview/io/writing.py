@@ -1,4 +1,4 @@
-"""What we write to disk: whole or not at all, and never over files of others.
+"""Write files and folders completely or not at all, and never over files of others.
 
 A file is written next to its place and renamed. A folder of results is locked by one process at a time. A
 hidden manifest lists its files with their checksums: a listed file that has not changed is ours and may be

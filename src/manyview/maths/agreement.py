@@ -1,4 +1,4 @@
-"""What the views say about each other, as formulas: view weights α, sample weights w, graphs' weights.
+"""Agreement of views: formulas of view weights α, sample weights w and weights of graphs.
 
 All are in closed form; nothing here iterates, so nothing collapses. `manyview.fuse` measures
 the distances that go in.

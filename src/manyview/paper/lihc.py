@@ -1,4 +1,4 @@
-"""The user's own files of the TCGA liver cohort (LIHC) as one dataset.
+"""Read the user's files of the TCGA liver cohort (LIHC) as one data set.
 
 The processed matrices of the paper's source are not available to us; `docs/reproduction.md` says how to
 build similar ones from public files.

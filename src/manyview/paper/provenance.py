@@ -1,4 +1,4 @@
-"""By which code of the library, and on which machine, a cell was computed."""
+"""Code, versions and machine of a computed cell."""
 
 from __future__ import annotations
 

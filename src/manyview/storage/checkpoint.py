@@ -1,4 +1,4 @@
-"""Work in progress on disk: finished stages and the state of the loop, written whole every so often.
+"""Checkpoints: finished stages and the state of the loop, written to disk at intervals.
 
 A fit is a sequence of stages (graphs, starts, loops). A checkpoint holds the results of those that are
 done, where the loop is, the state of the random generator, and what was being fitted with which settings.

@@ -1,1 +1,1 @@
-"""Whatever users hold, as validated views."""
+"""Users' data as validated views."""

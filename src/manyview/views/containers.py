@@ -1,4 +1,4 @@
-"""Whatever users hold → named tables (`collect`), and each table → a matrix of numbers (`as_matrix`).
+"""Users' data → named tables (`collect`), and each table → a matrix of numbers (`as_matrix`).
 
 Containers of other libraries (AnnData, polars, xarray) are recognized by their type, never imported.
 """

@@ -1,4 +1,4 @@
-"""Ids of samples: when two are the same, and how views with ids come to one order of rows."""
+"""Ids of samples: compare them, and align the rows of several views."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever users hold → Views: samples aligned by their ids, every value checked."""
+"""Users' data → Views: samples aligned by their ids, every value checked."""
 
 from __future__ import annotations
 
