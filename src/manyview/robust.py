@@ -117,11 +117,10 @@ class RobustWMNMF(
     logarithm in views with heavy tails; the more zeros a view has, the more it is treated as counts.
 
     A row of NaN (an id absent from a DataFrame), or of zeros where ``zero_rows`` says so, means
-    that this view is missing for this sample. NaN inside a row means unobserved entries, which are
-    ignored (a row with over half of its features unobserved is treated as missing). A sample
+    that the sample lacks this view. NaN inside a row is ignored (if over half of the features of a
+    row are NaN, the row is treated as missing). A sample
     missing in every view gets the label −1. A column or view without any value is left out with a
-    warning and changes nothing: its entries of ``components_`` and its weight are 0, and `impute`
-    leaves it NaN.
+    warning: its entries of ``components_`` and its weight are 0, and `impute` leaves it NaN.
 
     Parameters
     ----------
@@ -147,19 +146,19 @@ class RobustWMNMF(
         40% in whole numbers; "part sqrt" from 30% (10%) on;
         "log" (percentiles, then a logarithm that puts the mean of a feature in the middle) for counts
         and heavy tails; "embedding" (rows of unit length, no column stretched) for principal components
-        and views named ``X_…`` with negative values; otherwise "quantile" (percentiles). ``None`` takes the
-        data as they are. A dict gives these by the names of views, {"rna": "log", "cnv": None}; views it
-        lacks are "auto".
+        and views named ``X_…`` with negative values; otherwise "quantile" (percentiles). ``None`` uses the
+        data unchanged. A dict sets these for views by name, {"rna": "log", "cnv": None}; others are
+        "auto".
     view_weights : {"learned", "equal"}, one number for every view, or a dict, default="learned"
-        α: learned, the same for all views, or your numbers (scaled to add up to 1). A dict has a number
-        for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 takes no part in the
+        α: learned, the same for all views, or your numbers (scaled to sum to 1). A dict has a number
+        for every view, {"rna": 2, "protein": 1, "cnv": 0}. A view of weight 0 does not influence the
         labels. ``learned_view_weights_`` always has the learned weights.
     zero_rows : {"auto", "missing", "observed"}, or a dict, default="auto"
-        What a row of zeros means: the view is missing there, or zero is the value (no mutation, no
-        word). "auto": it is a value in views of zeros and ones, of one column and with negative
-        numbers, and means missing in other views (counts, words, images) and in sparse views that
-        lack samples of others. A dict gives it by the names of views,
-        {"mutations": "observed"}; views it lacks are "auto".
+        What a row of zeros means: the sample lacks the view, or zeros are values (no mutation, no
+        word). "auto": zeros are values in views of zeros and ones, of one column and with negative
+        numbers; a row of zeros is missing in other views (counts, words, images) and in sparse views
+        that lack samples of others. A dict sets it for views by name, {"mutations": "observed"};
+        others are "auto".
     learn_sample_weights : bool, default=True
         Whether w comes from the data; otherwise all present views have the same weight.
     max_iter : int, default=200
@@ -168,7 +167,7 @@ class RobustWMNMF(
         when it lowers it by less than 10 times this share and the labels stayed the same for five
         iterations (at most 1 in 10,000 changed in each).
     missing : {"allow", "error"} or a dict, default="allow"
-        Whether NaN and absent ids are accepted; a dict gives it by the names of views.
+        Whether NaN and absent ids are accepted; a dict sets it for views by name.
     views : sequence or dict, optional
         If the input is one 2-D array: the number of columns of each view, or a dict with a number
         or a list of columns (names in a DataFrame, otherwise positions) for each view, {"rna": 100,

@@ -57,8 +57,8 @@ def cluster(
     Parameters
     ----------
     data : MuData or AnnData
-        Changed in place. Samples that lack a modality keep their label from the others. A column
-        of ``obs`` that looks technical (batch, site, plate) and that the clusters follow is a warning.
+        Changed in place. Samples that lack a modality get their label from the others. If the clusters
+        follow a technical column of ``obs`` (batch, site, plate), a warning appears.
     n_clusters : "communities", "auto" or int, default="communities"
         As many as the fused graph has Leiden communities (extra ``communities``), a number found by
         `select_n_clusters`, or yours. Communities are where the clusters start; the factorization then

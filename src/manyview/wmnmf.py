@@ -142,14 +142,14 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     n_components : int, optional
         Number K of columns of U, V and V*; ``n_clusters`` if not given.
     p : float, default=5
-        At least 1; small values make the view weights sparse (1: a single view wins). Large values
-        switch the consensus term off, since α^p is then tiny; this gives a warning.
+        At least 1; small values make the view weights sparse (1: one view gets all the weight). Large
+        values switch the consensus term off, because α^p is then tiny; a warning appears.
     beta : float, default=0.01
-        Weight of the regularizer. The default suits the graph; "sparse" and "orthogonal" may need
-        less, above all with HALS, where no rescaling undoes their pull towards zero.
+        Weight of the regularizer. The default is for the graph; "sparse" and "orthogonal" may need
+        less, especially with HALS, where no rescaling counteracts their pull towards zero.
     regularizer : {"graph", "sparse", "orthogonal"}, None, object or dict, default="graph"
-        g, or an object with ``prepare(X, view)`` (`manyview.extend`). A dict gives these by the names of
-        views, {"rna": MyGraph(A), "cnv": None}; views it lacks are "graph".
+        g, or an object with ``prepare(X, view)`` (`manyview.extend`). A dict sets these for views by
+        name, {"rna": MyGraph(A), "cnv": None}; others are "graph".
     n_neighbors : int, default=5
         Neighbors of a sample in its view's graph.
     affinity : {"binary", "heat", "cosine"}, default="binary"
@@ -158,10 +158,10 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     scale : {"sum", "total", "minmax", "standard", "tfidf", "sqrt"} or None, or a dict, default="sum"
         How views are made comparable; "minmax" and "standard" accept negative values. "sum" gives rows
         the sum 1 on average, "total" gives all entries of a view together the sum 1 (the paper's scale;
-        all views or none). A dict gives these by the names of views, {"rna": "sqrt", "cnv": "minmax"};
-        views it lacks are "sum".
+        all views or none). A dict sets these for views by name, {"rna": "sqrt", "cnv": "minmax"};
+        others are "sum".
     solver : {"multiplicative", "hals"} or object, default="multiplicative"
-        The paper's rule, or exact coordinate steps on the well-posed form in which every column
+        The paper's rule; or exact coordinate steps on the well-posed form in which every column
         of U sums to 1 (fewer iterations to the same objective, each a little slower); or an object
         of your own class derived from `manyview.extend.Solver`.
     init : {"gnmf", "random", "nndsvd"} or dict, default="gnmf"
@@ -176,30 +176,30 @@ class WMNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Mul
     learn_view_weights, learn_sample_weights : bool, default=True
         Whether α and w are learned; otherwise they stay at their start.
     rescale : bool, default=True
-        Give U unit column sums after each view's inner loop. Part of the recipe, though it may
-        raise the objective. HALS keeps unit sums always.
+        Scale U to unit column sums after each view's inner loop. This is part of the recipe, although
+        it may raise the objective. HALS always has unit sums.
     max_iter : int, default=2
         Rounds. More rounds lower the objective and, on real data, tend to collapse the view
         weights onto one view and to worsen the clusters.
     inner_iter : int, default=30
         Iterations per view and round.
     inner_tol : float, default=0
-        End the iterations on a view when one changes the objective by less than this share; 0 does
-        them all, as the authors' program does.
+        End the iterations on a view when one changes the objective by less than this share. 0: do
+        all iterations, as the authors' program.
     tol : float, default=0
-        Stop when a round changes the objective by less than this share; 0 does all rounds.
+        Stop when a round changes the objective by less than this share. 0: do all rounds.
     absolute_tol : bool, default=False
         ``tol`` and ``inner_tol`` are differences of the objective, not shares of it.
     n_init : int, default=1
-        Number of starts. The consensus matrices of all starts are set side by side and clustered
-        once; the other attributes describe the first start.
+        Number of starts. The consensus matrices of all starts are joined and clustered once; the
+        other attributes are those of the first start.
     assign_labels : {"spectral", "njw", "kmeans", "argmax"}, default="spectral"
         How clusters are read from the consensus; "njw" (unit rows) is often a little better than
         the paper's random-walk "spectral".
     connect : bool, default=False
-        For these two: link the rows in small parts of the consensus's neighbor graph (fewer than a
-        quarter of an average cluster) to their nearest rows in the rest. Without, as in the paper,
-        such a part may become a cluster of its own, with a warning.
+        For "spectral" and "njw": link the rows in small parts of the consensus's neighbor graph (fewer
+        than a quarter of an average cluster) to their nearest rows in the rest. Otherwise, as in the
+        paper, such a part may become a cluster, with a warning.
     missing : {"error", "allow"} or a dict, default="error"
         A dict gives it by the names of views. "allow": NaN entries are unobserved and are ignored in
         the errors, the scaling and the distances between rows. Weights compare errors and gaps by
