@@ -149,8 +149,8 @@ def consensus_graph(V: Array, n_clusters: int, connect: bool) -> Graph:
     n_parts = round(float((1 / sizes).sum()))
     warn_user(
         f"the neighbor graph of the consensus falls into {n_parts} parts, the smallest of "
-        f"{int(sizes.min())} samples: a part may take a cluster of its own, and two true clusters "
-        "be read as one; set connect=True, or compare several seeds"
+        f"{int(sizes.min())} samples: a part may become a cluster, and two true clusters "
+        "may be merged; set connect=True, or compare several seeds"
     )
     return A
 

@@ -743,10 +743,7 @@ class RobustWMNMF(
             whole = whole.astype(np.result_type(self._data[s].dtype, dtype))
             X, name = self._data[s], self.view_names_in_[given]
             if not is_table(X):
-                raise ValueError(
-                    f"view {name!r} is a {X.kind}, of which nothing is filled in; impute works on "
-                    "features"
-                )
+                raise ValueError(f"view {name!r} is a {X.kind}, and impute fills in features only")
             if is_streamed(X):
                 raise ValueError(
                     f"{X.label} is read from its file by rows and has nothing missing but rows of "
@@ -975,7 +972,7 @@ class RobustWMNMF(
         if not any(view.comparable.any() for view in self._geometry):
             warn_user(
                 "every view is constant, so the clusters "
-                "mean nothing; check how the views were read"
+                "are meaningless; check that the views were read correctly"
             )
         names = self.view_names_in_[self._kept()]
         found: dict[str, list[str]] = {}
