@@ -107,7 +107,7 @@ def test_saved_models_place_rows_as_the_fitted_ones_do(data, make, tmp_path):
     assert (again.predict(new) == model.predict(new)).all()
     assert (model.predict(new) == model.labels_[:30]).mean() > 0.95
     assert (model.predict({"x": X[:30]}) == model.labels_[:30]).mean() > 0.9
-    with pytest.raises(ValueError, match="impute works on features"):
+    with pytest.raises(ValueError, match="impute fills in features only"):
         model.impute("r")
 
 
