@@ -221,7 +221,8 @@ def test_the_bars_of_the_heat_map_follow_a_later_comparison(run, tmp_path):
     out, *_ = run
     again = tmp_path / "run"
     shutil.copytree(out, again)
-    add_meaning(again, {"ward": ["north", "south"] * 40}, notes=[READ])
+    wards = known(list(map(str, range(80))), {"ward": ["north", "south"] * 40})
+    add_meaning(again, wards, notes=[READ])
     assert (again / "report.html").read_text("utf-8").count(READ) == 1
     drawn = (again / "figures" / "heatmap.svg").read_text("utf-8")
     assert "north" in drawn and "Stage II" not in drawn

@@ -50,9 +50,9 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
         samples = None if data.sample_names is None else data.sample_names.tolist()
         n = len(data.first_rows)
         given = read_given(replace(ask, labels=None), samples, n, data, data.rule)
-        survival = given.survival(ask.horizon)
+        outcomes = given.outcomes(ask.horizon)
         ids = [str(i) for i in (range(n) if samples is None else samples)]
-        check_known(ids, given.columns, **survival)  # before the work, not after
+        check_known(ids, **outcomes)  # before the work, not after
         data.notes.extend(given.notes)
         voice.note(*map(printable, data.told))
         with caught_warnings() as warned:
@@ -72,7 +72,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
             )
         voice.warn(warned)
         found = replace(found, ids=ids)
-        shared = found.shared(given.columns, **survival)
+        shared = found.shared(**outcomes)
         written = found.save(ask.out, command=command_line("compare", ask), shared=shared)
     voice.show(_summary(found))
     voice.show(*_clinical(shared[0]), *map(_shown, shared[1]))

@@ -22,7 +22,7 @@ from manyview.app.files.samples import EXACT, Rule
 from manyview.app.files.text import split_suffix
 from manyview.app.options import ClinicalOptions, FitRequest, request_of, values_of
 from manyview.app.run.folder import changed_views
-from manyview.app.run.meaning import known, question
+from manyview.app.run.meaning import Known, known, question
 from manyview.covariates import adjust
 from manyview.engines.files.row_file import INSIDE
 from manyview.models import load
@@ -54,10 +54,11 @@ class Given:
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
 
-    def survival(self, horizon: float | None) -> dict[str, Any]:
-        """What `write_run` and `add_meaning` need for survival."""
+    def outcomes(self, horizon: float | None) -> dict[str, Any]:
+        """The clinical table and what is said of it, as `known` and `write_run` call these."""
         names = ("time", "event", "covariates")
-        return {name: getattr(self, name) for name in names} | {"horizon": horizon}
+        said = {name: getattr(self, name) for name in names}
+        return {"clinical": self.columns, **said, "horizon": horizon}
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +67,7 @@ class Inputs:
 
     data: ReadViews
     given: Given
+    known: Known
     views: Any
 
 
@@ -90,7 +92,7 @@ def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) ->
     given = read_given(ask, samples, len(data.first_rows), data, data.rule)
     data.notes.extend(given.notes)
     ids = [str(i) for i in range(len(data.first_rows))]
-    known(ids, given.columns, classes=given.classes, **given.survival(ask.horizon))
+    facts = known(ids, truth=given.classes, **given.outcomes(ask.horizon))
     for text in data.told:
         note(text)
     views = data.collection()
@@ -104,7 +106,7 @@ def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) ->
         for text in told:
             note(text)
         data.notes.extend(told)
-    return Inputs(data, given, views)
+    return Inputs(data, given, facts, views)
 
 
 def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:

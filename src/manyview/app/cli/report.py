@@ -83,10 +83,7 @@ def _measured(
                 folder,
                 model,
                 read.views,
-                truth=read.given.classes,
-                clinical=read.given.columns,
-                time=read.given.time,
-                event=read.given.event,
+                read.known,
                 stability_runs=stability,
                 progress=tell,
             )

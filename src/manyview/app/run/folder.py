@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from types import SimpleNamespace
 from typing import Any
@@ -25,7 +26,7 @@ from manyview.outcomes.align import frame
 from manyview.views.views import as_views
 
 from .evidence import find_out
-from .meaning import known, meaning
+from .meaning import Known, known, meaning
 from .notes import choice_notes, warnings_about
 from .record import component_files, run_json, run_record, selection_record, values_checksum
 from .tables import tables_of
@@ -287,13 +288,8 @@ def _check_truth(truth: Any, n: int) -> None:
 
 def add_meaning(
     run: Path,
-    clinical: Any = None,
-    time: str | None = None,
-    event: str | None = None,
-    classes: Sequence[Any] | None = None,
+    facts: Known,
     *,
-    horizon: float | None = None,
-    covariates: Sequence[str] = (),
     gene_sets: Any = None,
     views: Views | None = None,
     notes: Sequence[str] = (),
@@ -301,10 +297,11 @@ def add_meaning(
 ) -> list[str]:
     """Compare the clusters of a finished run with what is known; return the files written.
 
-    What an earlier comparison wrote is replaced: of a clinical table and classes if one of them is given,
-    of gene sets (which need the ``views`` of the fit) if they are. Everything else stays as it is.
+    ``facts`` are in the order of ``labels.csv``. What an earlier comparison wrote is replaced: of a
+    clinical table and classes if one of them is given, of gene sets (which need the ``views`` of the fit)
+    if they are. Everything else stays as it is.
     """
-    anything, fresh = bool(clinical) or classes is not None, {"run.json", PAGE}
+    anything, fresh = bool(facts.clinical) or facts.classes is not None, {"run.json", PAGE}
     fresh |= (FRESH_WITH_OUTCOMES if anything else set()) | set(
         SETS if gene_sets is not None else ()
     )
@@ -313,8 +310,8 @@ def add_meaning(
         rows = read_csv(run / "labels.csv")
         ids, originals = ids_of_run(run)
         about = read_about(run)
-        adjusted = [name for name in about.get("adjusted", []) if name in (clinical or {})]
-        facts = known(ids, clinical, time, event, classes, adjusted, horizon, covariates)
+        adjusted = [name for name in about.get("adjusted", []) if name in facts.clinical]
+        facts = replace(facts, adjusted=tuple(adjusted))
         others: dict[str, list[int]] = {}
         if (run / "fusion_labels.csv").exists():
             for row in read_csv(run / "fusion_labels.csv"):
@@ -386,11 +383,8 @@ def measured_again(
     run: Path,
     model: Any,
     views: Any,
+    facts: Known,
     *,
-    truth: Any = None,
-    clinical: Any = None,
-    time: str | None = None,
-    event: str | None = None,
     stability_runs: int | None = None,
     progress: Callable[[str], Any] | None = None,
 ) -> Path:
@@ -401,7 +395,8 @@ def measured_again(
     run : folder of a finished fit
     model : its model
     views : the data it was fitted on, see `changed_views`
-    truth, clinical, time, event, stability_runs, progress : as `write_run` takes them
+    facts : clinical data and classes of the samples, in their order
+    stability_runs, progress : as `write_run` takes them
 
     Returns
     -------
@@ -415,10 +410,11 @@ def measured_again(
         given = views_of_run(model, views, "report")
         keep(run, staging, _made_anew)
         new = NewFiles(staging, originals, tell)
-        labels, others, measured, notes = new.measure(model, given, ids, truth, stability_runs)
-        if others and (clinical or truth is not None):
-            known_now = known(ids, clinical, time, event, truth)
-            found = meaning(labels, ids, known_now, others=others).tables
+        labels, others, measured, notes = new.measure(
+            model, given, ids, facts.classes, stability_runs
+        )
+        if others and (facts.clinical or facts.classes is not None):
+            found = meaning(labels, ids, facts, others=others).tables
             new.write({name: found[name] for name in found if name == "fusion_outcomes.csv"})
         if about.get("selection"):
             notes += choice_notes(SimpleNamespace(**about["selection"]))

@@ -142,7 +142,7 @@ def known(
     clinical: Any = None,
     time: str | None = None,
     event: str | None = None,
-    classes: Any = None,
+    truth: Any = None,
     adjusted: Sequence[str] = (),
     horizon: float | None = None,
     covariates: Sequence[str] = (),
@@ -166,7 +166,7 @@ def known(
                 "DataFrame indexed by their ids"
             )
         columns = {name: as_list(c) for name, c in table.columns.reindex(rows).items()}
-    read = None if classes is None else [None if stands_for_missing(c) else c for c in classes]
+    read = None if truth is None else [None if stands_for_missing(c) else c for c in truth]
     happened = None
     if event is not None:
         event, happened = split_event(event, columns)
