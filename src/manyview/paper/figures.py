@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from manyview.plot import COLORS as PALETTE
+from manyview.plot import pyplot
+from manyview.plot._draw import file_of
 
 from .claims import KINDS, PARTS, WEIGHTS, before_and_after, by_method, medians, slope
 from .results import DIGITS, LIHC, SCORES, TEXTS, Reproduction, grouped
@@ -27,8 +28,7 @@ TERMS = ("objective", "reconstruction", "consensus", "regularizer")
 SYMBOLS = {"p": "p", "beta": "β", "k": "K"}
 NOISE = {"some": "noise on some samples", "replaced": "view replaced", "added": "view added"}
 STYLE: dict[Any, Any] = {
-    # Text stays text, a view's name is no mathematics, and equal results give equal files.
-    "svg.fonttype": "none", "svg.hashsalt": "manyview", "text.parse_math": False,
+    "text.parse_math": False,  # a view's name is no mathematics
     "font.size": 9, "axes.titlesize": 10, "axes.titlelocation": "left", "legend.fontsize": 8,
     "legend.frameon": False, "axes.grid": True, "grid.alpha": 0.25, "axes.axisbelow": True,
     "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.3, "lines.markersize": 3.5,
@@ -52,30 +52,21 @@ class Figure(NamedTuple):
 
 def drawn(figure: Figure) -> dict[str, bytes]:
     """The figure as ``name.svg`` and ``name.png``."""
-    try:
-        import matplotlib as mpl
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure as Canvas
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "figures need matplotlib: pip install 'manyview[app]'", name="matplotlib"
-        ) from error
+    plt = pyplot()
     columns = min(figure.columns, len(figure.panels))
     rows = -(-len(figure.panels) // columns)
-    kinds: dict[str, dict[str, Any]] = {"svg": {"metadata": {"Date": None}}, "png": {"dpi": 110}}
-    with mpl.rc_context(STYLE):
-        canvas = Canvas(figsize=(10, figure.height * rows), layout="constrained")
-        FigureCanvasAgg(canvas)
+    with plt.rc_context(STYLE):
+        canvas = plt.figure(figsize=(10, figure.height * rows), layout="constrained")
         axes = canvas.subplots(rows, columns, squeeze=False).ravel()
         for ax, panel in zip(axes, figure.panels, strict=False):
             panel(ax)
         for ax in axes[len(figure.panels) :]:
             ax.remove()
-        found = {}
-        for kind, own in kinds.items():
-            buffer = io.BytesIO()
-            canvas.savefig(buffer, format=kind, facecolor="white", **own)
-            found[f"{figure.name}.{kind}"] = buffer.getvalue()
+        found = {
+            f"{figure.name}.{kind}": file_of(canvas, kind, facecolor="white", dpi=dpi)
+            for kind, dpi in (("svg", "figure"), ("png", 110))
+        }
+        plt.close(canvas)
     return found
 
 

@@ -82,12 +82,8 @@ def _html(title: str, text: str, pictures: Mapping[str, Mapping[str, bytes]]) ->
 
     def image(self: Any, tokens: Any, i: int, options: Any, env: Any) -> str:
         name = tokens[i].attrs["src"].removeprefix("figures/")
-        svg = pictures[name.removesuffix(".svg")][name].decode()
-        svg = (
-            svg[svg.index("<svg") :]
-            .replace(INK, "currentColor")
-            .replace("fill: #ffffff", "fill: none")
-        )
+        svg = pg.inline(pictures[name.removesuffix(".svg")][name], INK)
+        svg = svg.replace("fill: #ffffff", "fill: none")
         svg = re.sub(r'<svg[^>]*?viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1">', svg, count=1)
         # No name twice on a page of several pictures.
         return re.sub(r'( id="|href="#|url\(#)(\w+)', rf"\1{name.split('.')[0]}-\2", svg)

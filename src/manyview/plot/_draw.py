@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,8 @@ PALETTE = (
     "#A0764B",
     "#F28E8E",
 )
+#: Color of text in a chart that is put into a page, where it becomes the page's own, light or dark.
+INK = "#010203"
 #: Drawn where nothing is known.
 UNKNOWN = "#d5d5d5"
 #: Levels that have a color of their own.
@@ -43,6 +46,19 @@ def pyplot() -> Any:
             "plotting needs matplotlib: pip install 'manyview[app]'", name="matplotlib"
         ) from error
     return plt
+
+
+def file_of(figure: Any, kind: str, salt: str = "manyview", **how: Any) -> bytes:
+    """The figure as a file: text stays text, and the same figure has the same bytes.
+
+    ``salt`` makes the names inside an SVG; ``how`` is for ``savefig``.
+    """
+    content, made = io.BytesIO(), {"svg": "Date", "pdf": "CreationDate"}
+    rules = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": salt}
+    with pyplot().rc_context(rules):
+        dates = {made[kind]: None} if kind in made else None
+        figure.savefig(content, format=kind, metadata=dates, **how)
+    return content.getvalue()
 
 
 def axes(ax: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 
 import numpy as np
@@ -16,6 +15,7 @@ from manyview.engines.numpy.presence import present_rows
 from manyview.io.safe_csv import csv_bytes
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
+from manyview.plot._draw import file_of
 from manyview.robust import RobustWMNMF
 from manyview.selection import Selection, select_n_clusters, usual_candidates
 from manyview.wmnmf import WMNMF
@@ -72,10 +72,10 @@ def reasons(selection: Selection) -> list[str]:
 
 
 def _picture(found: Selection) -> bytes:
-    picture, figure = io.BytesIO(), found.figure()
-    figure.savefig(picture, format="png", dpi=130, facecolor="white")
+    figure = found.figure()
+    picture = file_of(figure, "png", dpi=130, facecolor="white")
     pyplot().close(figure)
-    return picture.getvalue()
+    return picture
 
 
 def _scores(found: Selection) -> Table:

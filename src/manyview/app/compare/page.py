@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from manyview.app.compare.methods import GROUPS
 from manyview.app.report.page import (
     Section,
     asset,
-    clean,
+    inline,
     macros,
     page,
     printable,
@@ -21,7 +20,7 @@ from manyview.app.report.page import (
 )
 from manyview.io.safe_csv import csv_of_dicts
 from manyview.plot import COLORS, pyplot
-from manyview.plot._draw import short
+from manyview.plot._draw import INK, file_of, short
 
 Row = Mapping[str, Any]
 
@@ -71,8 +70,7 @@ OTHERS = (
 )
 PER_ROW, DPI = 4, 130
 COLOR_OF = dict(zip(GROUPS, (COLORS[i] for i in (3, 5, 0, 2, 1, 7)), strict=True))
-#: Stands for the color of text: in a page it becomes the page's own, light or dark.
-INK, FAINT = "#010203", "#808387"
+FAINT = "#808387"
 LONGEST_NAME = 26
 
 
@@ -202,16 +200,11 @@ def files_of(
 ) -> dict[str, bytes]:
     """The files of a `Comparison`; all are made before one is written."""
     plt, figure = pyplot(), found.figure()
-    picture, drawing = io.BytesIO(), io.StringIO()
     try:
-        figure.savefig(picture, format="png", dpi=DPI, facecolor="white")
-        # Text stays text, and ids stay the same: equal results give equal files.
-        with plt.rc_context({"svg.fonttype": "none", "svg.hashsalt": "manyview"}):
-            figure.savefig(drawing, format="svg", transparent=True, metadata={"Date": None})
+        picture = file_of(figure, "png", dpi=DPI, facecolor="white")
+        svg = inline(file_of(figure, "svg", transparent=True))
     finally:
         plt.close(figure)
-    text = drawing.getvalue()
-    svg = text[text.index("<svg") :].replace(INK, "currentColor")
     summary, results = plain_rows(found.summary), plain_rows(found.table)
     shared = {name: plain_rows(table) for name, table in tables.items()}
     page = _page(summary, results, found.methods, found.settings, svg, command, shared, notes)
@@ -219,7 +212,7 @@ def files_of(
         **{name: csv_of_dicts(rows, columns=tables[name].columns) for name, rows in shared.items()},
         "results.csv": csv_of_dicts(results, columns=found.table.columns),
         "summary.csv": csv_of_dicts(summary, columns=found.summary.columns),
-        "comparison.png": picture.getvalue(),
+        "comparison.png": picture,
         "comparison.html": page.encode(),
     }
 
@@ -257,7 +250,7 @@ def _page(
         cautions={method["caution"] for method in methods},
         settings={**settings, "views": {printable(v): m for v, m in settings["views"].items()}},
         command=command and printable(command),
-        svg=trusted(clean(figure_svg)),
+        svg=trusted(figure_svg),
         scores=scores,
         others=OTHERS,
         front=front,

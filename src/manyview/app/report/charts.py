@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import warnings
 from collections import Counter
@@ -15,7 +14,7 @@ import numpy as np
 from manyview import plot
 from manyview.outcomes.enrich import Crosstab
 from manyview.outcomes.survive import Curve, LogRank, Survival
-from manyview.plot._draw import PALETTE, name_ticks, plain
+from manyview.plot._draw import INK, PALETTE, file_of, name_ticks, plain
 from manyview.plot._draw import title as name_axes
 from manyview.plot.heatmap import Bar, Block, draw_heatmap, height_of
 from manyview.plot.meaning import MOST_LINES, draw_enrichment, draw_gene_sets, enrichment_lines
@@ -30,7 +29,7 @@ from manyview.plot.model import (
     label_places,
 )
 
-from .page import clean
+from .page import clean, inline
 from .run_files import Rows, Run
 
 KINDS = ("svg", "png", "pdf")
@@ -41,8 +40,6 @@ MODEL_CHARTS = ("map", "view_weights", "convergence", "reliance", "agreement", "
 #: Inches.
 WIDE, SQUARE = 6.2, (4.8, 4.2)
 LIVES = (4.3, 3.7)
-#: Text of a chart in the page takes the page's own color, light or dark.
-INK = "#010203"
 #: Most samples of the reliance chart, classes of a chart, and bars above a heat map.
 DRAWN, CLASSES, BARS = 5000, 30, 6
 #: Levels with a color of their own on the map; the rarer ones share gray.
@@ -159,36 +156,26 @@ def drawn_files(run: Run, names: Any) -> dict[str, bytes]:
 
 def chart_svg(name: str, chart: Chart) -> str:
     """The <svg> element of a chart."""
-    text = _saved(name, chart, ("svg",), INK)["svg"].decode()
-    text = re.sub(r'<g id="[^"]*"', "<g", text[text.index("<svg") :])  # they repeat in a page
-    return clean(text).replace(INK, "currentColor")
+    text = inline(_saved(name, chart, ("svg",), INK)["svg"])
+    return re.sub(r'<g id="[^"]*"', "<g", text)  # they repeat in a page
 
 
 def _saved(name: str, chart: Chart, kinds: tuple[str, ...], ink: str) -> dict[str, bytes]:
     plt = plot.pyplot()
-    files = {}
     colors = dict.fromkeys(("text.color", "axes.labelcolor", "axes.titlecolor", "axes.edgecolor",
                             "xtick.color", "ytick.color"), ink)  # fmt: skip
-    # Text stays text in the files; the same chart has the same bytes.
-    how = {"svg.fonttype": "none", "pdf.fonttype": 42, "svg.hashsalt": name, **colors}
-    how["axes.facecolor"] = "none" if ink == INK else "white"
-    with plt.rc_context(how), warnings.catch_warnings():
+    face, dpi = ("none", 100) if ink == INK else ("white", 300)
+    with plt.rc_context({**colors, "axes.facecolor": face}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*[Gg]lyph")  # a font without a user's letters
         figure = plt.figure(figsize=chart.size, layout="constrained")
         try:
             chart.draw(figure.subplots())
-            for kind in kinds:
-                content = io.BytesIO()
-                meta = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-                face = "none" if ink == INK else "white"
-                # The constrained layout fits the figure and leaves nothing to cut.
-                cut = None if figure.get_constrained_layout() else "tight"
-                figure.savefig(content, format=kind, dpi=100 if ink == INK else 300, facecolor=face,
-                               bbox_inches=cut, metadata=meta)  # fmt: skip
-                files[kind] = content.getvalue()
+            # The constrained layout fits the figure and leaves nothing to cut.
+            cut = None if figure.get_constrained_layout() else "tight"
+            how: dict[str, Any] = {"dpi": dpi, "facecolor": face, "bbox_inches": cut}
+            return {kind: file_of(figure, kind, name, **how) for kind in kinds}
         finally:
             plt.close(figure)
-    return files
 
 
 def _columns(rows: Rows, names: list[str]) -> Any:

@@ -17,6 +17,8 @@ from functools import cache
 from importlib import resources
 from typing import Any, NamedTuple
 
+from manyview.plot._draw import INK
+
 #: Control characters, and the marks that reverse the direction of the text after them.
 _UNPRINTABLE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
@@ -115,6 +117,12 @@ def chart(
         csv=file_stem(name) if values else "",
         csv_json=values or "",
     )
+
+
+def inline(svg: bytes, ink: str = INK) -> str:
+    """The <svg> element of a file, to put into a page: what has the color ``ink`` takes the page's."""
+    text = svg.decode()
+    return clean(text[text.index("<svg") :]).replace(ink, "currentColor")
 
 
 def table(
