@@ -388,7 +388,8 @@ def test_archives_that_unpack_to_too_much_are_refused_and_can_be_allowed(tmp_pat
     refused(
         tmp_path / "v.npz", r"takes 7.68 MiB in memory and .* KiB in the file.*max_unpacked=0.01"
     )
-    assert read_views([tmp_path / "v.npz"], max_unpacked=0.01).views["a"].shape == (2000, 500)
+    with unpacking_up_to(0.01):
+        assert read_views([tmp_path / "v.npz"]).views["a"].shape == (2000, 500)
 
 
 @pytest.mark.parametrize("packing", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
@@ -437,7 +438,8 @@ def test_gzip_is_unpacked_up_to_the_limit(ending, tmp_path, low):
     path = tmp_path / f"v{ending}"
     path.write_bytes(gzip.compress(body.replace(",", "\t" if "tsv" in ending else ",").encode()))
     refused(path, r"takes more than .* in memory")
-    assert read_views([path], max_unpacked=1).views["v"].shape[0] == 100_000
+    with unpacking_up_to(1):
+        assert read_views([path]).views["v"].shape[0] == 100_000
 
 
 def test_parquet_that_unpacks_to_too_much_is_refused_and_can_be_allowed(tmp_path, low):
@@ -445,7 +447,8 @@ def test_parquet_that_unpacks_to_too_much_is_refused_and_can_be_allowed(tmp_path
     path = tmp_path / "v.parquet"
     pandas.DataFrame(np.zeros((50_000, 3)), columns=list("abc")).to_parquet(path)
     refused(path, r"its table of 50000 rows and 3 columns takes 1.14 MiB in memory")
-    assert read_views([path], max_unpacked=1).views["v"].shape == (50_000, 3)
+    with unpacking_up_to(1):
+        assert read_views([path]).views["v"].shape == (50_000, 3)
     assert mv.on_disk(path).shape == (50_000, 3)  # by rows it may be a thousand times larger
 
 
@@ -467,9 +470,11 @@ def test_reading_parquet_takes_a_small_multiple_of_its_numbers(tmp_path):
     code = (
         "import resource, sys, pandas, pyarrow.parquet\n"
         "from manyview.app.files import read_views\n"
+        "from manyview.io import limits\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
         "before = peak()\n"
-        "held = read_views([sys.argv[1]], max_unpacked=1).views['v'].nbytes\n"
+        "with limits.unpacking_up_to(1):\n"
+        "    held = read_views([sys.argv[1]]).views['v'].nbytes\n"
         "print((peak() - before) / held)"
     )
     done = subprocess.run(

@@ -19,7 +19,6 @@ from manyview.engines.files.row_file import INSIDE
 from manyview.engines.numpy.relations import Relation
 from manyview.engines.numpy.sources import is_streamed
 from manyview.io import checksum
-from manyview.io.limits import unpacking_up_to
 from manyview.io.packed import check_no_pipe
 from manyview.views.containers import Collection, Item
 from manyview.views.views import LOAD_LIMIT
@@ -97,15 +96,11 @@ class ReadViews:
 def read_views(
     files: Sequence[str | Path],
     *,
-    index: Sequence[str] = (),
-    transpose: Sequence[str] = (),
-    header: Sequence[str] = (),
     missing: str = "error",
     fitted: Mapping[str, Sequence[str]] | None = None,
     on_disk: bool = False,
-    max_unpacked: float | None = None,
     known: Sequence[Sequence[str]] = (),
-    **more: Any,
+    **settings: Any,
 ) -> ReadViews:
     """Read one view per file (``path``, or ``name=path``) and align the samples by id.
 
@@ -118,13 +113,6 @@ def read_views(
     Parameters
     ----------
     files : list of path, or "name=path"
-    index : list of column, or "name=column"
-        Where tables have their ids, if that cannot be seen; "name=" says nowhere.
-    transpose : list of view names
-        Files whose columns are samples; "all", or "none" to say that rows are. A file is transposed
-        without being asked, and a note says so, if only then its ids agree with the others'.
-    header : list of "yes", "no", "name=yes" or "name=no"
-        Whether the first line of text tables is headings, where that cannot be seen.
     missing : {"error", "drop", "allow"}
         "error": samples that all files have; an empty cell is an error. "drop": samples that all
         files have, without an empty cell. "allow": all samples; what is absent is NaN (in a sparse
@@ -135,33 +123,16 @@ def read_views(
     on_disk : bool
         Read .npy, .parquet, .h5ad, .h5 and .zarr files by rows, however small; large ones are in any
         case. Such files must list the same samples in one order.
-    max_unpacked : float, optional
-        GiB that a file may take unpacked. By default 250 times its size, at least 256 MiB, and no more
-        than there is; 1000 times its size if it is read by rows.
     known : lists of ids, optional
         Columns of other tables (labels, clinical). The one that shares most names with the files tells
         rows from columns, and the samples are named as there.
-    **more : the other settings of `Reading`
-        decimal ("comma", "point", or with "name="), na (texts of empty cells), drop (columns),
-        drop_text, one_hot, as_view (views that look like labels), match ("exact", "loose", "tcga"),
-        keep_normals (of TCGA barcodes), tumors (of one patient: "one", "all").
+    **settings : those of `Reading`
+        What users say where it cannot be seen. A file is transposed without being asked, and a note says
+        so, if only then its ids agree with the others'.
     """
-    given = {"index": index, "transpose": transpose, "header": header, **more}
-    several = {name: tuple(said) for name, said in given.items() if isinstance(said, list)}
-    reading = Reading(**(given | several))
+    several = {name: tuple(said) for name, said in settings.items() if isinstance(said, list)}
+    reading = Reading(**(settings | several))
     reading.check()
-    with unpacking_up_to(max_unpacked):
-        return _read_views(files, reading, missing, fitted, on_disk, known)
-
-
-def _read_views(
-    files: Sequence[str | Path],
-    reading: Reading,
-    missing: str,
-    fitted: Mapping[str, Sequence[str]] | None,
-    on_disk: bool,
-    known: Sequence[Sequence[str]],
-) -> ReadViews:
     by_rows = _stay_on_disk(files, on_disk)
     parts = _parts(files, reading, by_rows)
     notes = [note for part in parts.values() for note in part.notes]
