@@ -209,7 +209,7 @@ def test_a_fit_that_will_not_stop_early_is_estimated_in_full(params):
         assert model.fit(views).n_iter_ == 12
 
 
-@pytest.mark.filterwarnings("ignore:MLRSSC found no sample")
+@pytest.mark.filterwarnings("ignore:in MLRSSC no sample")
 def test_the_iterations_estimated_are_about_those_done():
     views, _ = blobs(n=30)
     for params in ({}, {"mu": 1e5}, {"mu": 1e9, "rho": 1.0}, {"thr": 1e-4, "rho": 2.0}):

@@ -163,7 +163,7 @@ def test_residuals_where_the_difference_cancels():
 def test_stop_reasons_and_warnings():
     views, _ = blobs()
     assert WMNMF(3, random_state=0).fit(views).stop_reason_ is Stop.ROUNDS
-    with pytest.warns(CollapseWarning, match="'view2' holds 94%"):
+    with pytest.warns(CollapseWarning, match="'view2' has 94%"):
         model = WMNMF(3, random_state=0, solver="hals", tol=1e-3, max_iter=100).fit(views)
     assert model.stop_reason_ is Stop.CONVERGED and model.n_iter_ < 100
     with pytest.warns(ConvergenceWarning, match="stopped after 2 rounds"):

@@ -104,7 +104,7 @@ def test_identical_views_share_the_weight():
 
 def test_large_p_gives_equal_view_weights_and_small_p_sparse_ones():
     views, _ = blobs()
-    with pytest.warns(CollapseWarning, match="'view0' holds 100%"):
+    with pytest.warns(CollapseWarning, match="'view0' has 100%"):
         sparse = WMNMF(3, p=1.5, random_state=0).fit(views)
     with pytest.warns(UserWarning, match=r"p=1e\+06 leaves the consensus term 0 of .* smaller p"):
         equal = WMNMF(3, p=1e6, random_state=0).fit(views)
