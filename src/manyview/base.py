@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils._param_validation import Interval, InvalidParameterError, StrOptions
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -780,6 +780,21 @@ class MultiViewEstimator(BaseEstimator):
                 f"n_clusters={n_clusters} is more than the number of samples "
                 f"(n_samples={n_samples}); choose fewer clusters"
             )
+
+
+def unfitted(model: Any, n_clusters: int | None) -> Any:
+    """A clone for refits of parts of the data: what the fit has settled is not settled again.
+
+    ``n_clusters`` takes the place of "auto". A checkpoint is for the fit of all samples.
+    """
+    again = clone(model)
+    new: dict[str, Any] = {"checkpoint": None}
+    if hasattr(model, "zero_rows_"):
+        new["zero_rows"] = model.zero_rows_
+    known = again.get_params()
+    if known.get("n_clusters") == "auto":
+        new["n_clusters"] = n_clusters
+    return again.set_params(**{name: value for name, value in new.items() if name in known})
 
 
 def fitted_input(model: MultiViewEstimator) -> FittedInput:

@@ -16,7 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from manyview import fuse
 from manyview._types import Array, Seed, Views
-from manyview.base import generator, with_weight
+from manyview.base import generator, unfitted, with_weight
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.graph import row_contrasts
 from manyview.engines.numpy.neighbors import masses
@@ -406,12 +406,8 @@ def stability(
             fitted.set_params(zero_rows=settled_zeros(given, model.zero_rows))
         labels = np.asarray(fitted.fit_predict(part(slice(None))))
     # A number of clusters that was chosen is judged, not chosen again.
-    again = clone(model)
-    if hasattr(fitted, "zero_rows_"):
-        again.set_params(zero_rows=fitted.zero_rows_)
-    if getattr(model, "n_clusters", None) == "auto":
-        again.set_params(n_clusters=fitted.n_clusters_)
-        _check_parts(fitted.n_clusters_, n, fraction)
+    again = unfitted(fitted, getattr(fitted, "n_clusters_", None))
+    _check_parts(getattr(again, "n_clusters", None), n, fraction)
     runs = np.full((n_runs, n), -1)
     for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
         # The fit of all samples has said what there is to say about the data.

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.metrics import adjusted_rand_score
 from sklearn.metrics.cluster import contingency_matrix
 
 from manyview._types import Array, Clustering, Matrix, Views
+from manyview.base import unfitted
 from manyview.maths.agreement import repeated_views
 from manyview.views.views import as_views
 
@@ -482,15 +483,8 @@ def fitted_without(model: Any, views: Views, s: int, n_clusters: int) -> Array:
 
 def fitted_on(model: Any, views: Views, some: Sequence[int], n_clusters: int) -> Any:
     """Fit a clone of the model on some of its views and its batches; an "auto" number is kept."""
-    again = clone(model)
-    if hasattr(model, "zero_rows_"):
-        again.set_params(zero_rows=model.zero_rows_)
-    known, names = again.get_params(), [views.names[t] for t in some]
-    new: dict[str, Any] = {"views": None, "checkpoint": None}
-    if known.get("n_clusters") == "auto":
-        new["n_clusters"] = n_clusters
-    again.set_params(**{name: value for name, value in new.items() if name in known})
-    less: dict[str, Any] = {}
+    again, names = unfitted(model, n_clusters), [views.names[t] for t in some]
+    less: dict[str, Any] = {"views": None} if "views" in again.get_params() else {}
     for setting, value in again.get_params().items():  # settings may speak of single views
         if isinstance(value, Mapping) and set(value) & set(views.names):
             less[setting] = {name: v for name, v in value.items() if name in names}
