@@ -15,6 +15,7 @@ from manyview.app.options import Asked
 from manyview.engines.files.headings import is_id_heading
 from manyview.io.checksum import of_file
 from manyview.io.safe_csv import exact_text
+from manyview.outcomes.align import quoted
 
 from . import is_there, located
 from .samples import (
@@ -112,19 +113,15 @@ def clinical_ids(path: str | Path) -> list[list[str]]:
 
 def listed(names: Sequence[str] | dict[str, Any]) -> str:
     """The first few names, for a sentence."""
-    shown = [_short(name) for name in list(names)[:SHOWN]]
+    shown = [quoted(name) for name in list(names)[:SHOWN]]
     return ", ".join(shown) + (f", … ({len(names)} in all)" if len(names) > SHOWN else "")
-
-
-def _short(text: str, longest: int = 40) -> str:
-    return repr(text if len(text) <= longest else f"{text[: longest - 1]}…")
 
 
 def _headings(file: str, header: list[str]) -> list[str]:
     names = [name or f"column {j + 1}" for j, name in enumerate(exact_text(h) for h in header)]
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
-        raise ValueError(f"{file} has two columns headed {_short(twice[0])}; rename one")
+        raise ValueError(f"{file} has two columns headed {quoted(twice[0])}; rename one")
     return names
 
 
@@ -182,7 +179,7 @@ def _repeated(
     for same in twice:
         if any(column[i] != column[same[0]] for column in cells for i in same):
             raise ValueError(
-                f"{file} has the id {_short(ids[same[0]])} in {len(same)} rows that differ; keep one row "
+                f"{file} has the id {quoted(ids[same[0]])} in {len(same)} rows that differ; keep one row "
                 "for each sample"
             )
     return len(twice)
@@ -193,7 +190,7 @@ def _strangers(file: str, samples: list[str], texts: list[list[str]]) -> str:
     found = (
         f"{file} has none of the {len(samples)} samples in any column: the views' ids begin with "
     )
-    found += f"{_short(samples[0])}, its first column with {_short(texts[0][0]) if texts[0] else 'nothing'}"
+    found += f"{quoted(samples[0])}, its first column with {quoted(texts[0][0]) if texts[0] else 'nothing'}"
     for column in texts:
         rule = smallest_rule([samples, list(dict.fromkeys(column))], None)
         if rule is not EXACT:
@@ -203,7 +200,7 @@ def _strangers(file: str, samples: list[str], texts: list[list[str]]) -> str:
 
 def _told(file: str, heading: str, rows: Array, n_rows: int, twice: int) -> str:
     here = int((rows >= 0).sum())
-    note = f"{file}: ids in the column {_short(heading)}; it has {here} of {len(rows)} samples"
+    note = f"{file}: ids in the column {quoted(heading)}; it has {here} of {len(rows)} samples"
     others = n_rows - len(np.unique(rows[rows >= 0])) - twice
     if others > 0:
         note += f"; {others} of its rows belong to no sample here"
