@@ -132,7 +132,7 @@ def usual_candidates(n_samples: int) -> list[int]:
 def choose(
     views: Views,
     present: list[Array],
-    scalings: list[Scaling | None],
+    scalings: list[Scaling],
     settings: Settings,
     rng: np.random.Generator,
     candidates: Sequence[int] | None = None,

@@ -161,9 +161,9 @@ def counted(present: list[Array], alpha: Array) -> Array:
 # --- scaled, and distances ---------------------------------------------------------------------
 
 
-def fit_scalings(views: Views, present: list[Array], scale: ByView) -> list[Scaling | None]:
-    """How the features of every view are made comparable; None where they are taken as they are."""
-    found: list[Scaling | None] = []
+def fit_scalings(views: Views, present: list[Array], scale: ByView) -> list[Scaling]:
+    """How the features of every view are made comparable."""
+    found: list[Scaling] = []
     for X, here, name in zip(views.matrices, present, views.names, strict=True):
         kind = of_view(scale, name, "auto") if is_table(X) else "auto"
         size = largest(X) if kind is None else 1.0
@@ -172,12 +172,12 @@ def fit_scalings(views: Views, present: list[Array], scale: ByView) -> list[Scal
                 f"view {name!r} has a largest entry of {size:g}, whose square is no number to "
                 "compute with; divide the view by a constant, or use scale='auto'"
             )
-        found.append(None if kind is None else fit_scaling(X, here, name, kind))
+        found.append(fit_scaling(X, here, name, kind))
     return found
 
 
 def scaled(
-    views: Views, present: list[Array], scalings: list[Scaling | None], dtype: np.dtype
+    views: Views, present: list[Array], scalings: list[Scaling], dtype: np.dtype
 ) -> list[Matrix]:
     """z of every view; rows missing there are zero."""
     return [
@@ -189,20 +189,20 @@ def scaled(
 def measure(
     views: Views,
     present: list[Array],
-    scalings: list[Scaling | None],
+    scalings: list[Scaling],
     dtype: np.dtype,
     engine: Engine = HOST,
 ) -> list[Geometry]:
     """The distances between the scaled rows of every view."""
     Zs = scaled(views, present, scalings, dtype)
     return [
-        engine.distances(Z, here, scaling is not None and scaling.unit_rows)
+        engine.distances(Z, here, scaling.unit_rows)
         for Z, here, scaling in zip(Zs, present, scalings, strict=True)
     ]
 
 
 def measure_batches(
-    views: Views, present: list[Array], scalings: list[Scaling | None], dtype: np.dtype
+    views: Views, present: list[Array], scalings: list[Scaling], dtype: np.dtype
 ) -> tuple[Batches, list[Geometry]]:
     """The distances between rows whose batches lie side by side, and what aligns unseen rows."""
     for X, name in zip(views.matrices, views.names, strict=True):
@@ -224,7 +224,7 @@ def measure_batches(
 def measure_some(
     views: Views,
     present: list[Array],
-    scalings: list[Scaling | None],
+    scalings: list[Scaling],
     dtype: np.dtype,
     rows: Array,
 ) -> list[Geometry]:
@@ -236,7 +236,7 @@ def measure_some(
         apart = is_table(X)
         part, there = (X[rows], here[rows]) if apart else (X, here)
         Z = scaled_view(part, scaling, there, dtype)
-        space = HOST.distances(Z, there, scaling is not None and scaling.unit_rows)
+        space = HOST.distances(Z, there, scaling.unit_rows)
         found.append(space if apart else space.rows(rows))
     return found
 
@@ -773,7 +773,7 @@ def distant_groups(near: Lists, n: int, k: int) -> list[Array]:
 
 
 def hidden_groups(
-    matrices: Sequence[Any], scalings: Sequence[Scaling | None], present: Sequence[Array]
+    matrices: Sequence[Any], scalings: Sequence[Scaling], present: Sequence[Array]
 ) -> list[Array]:
     """Groups that lie beyond the percentiles at which the scaling ends, in dense views in memory."""
     n = len(present[0])

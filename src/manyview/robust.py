@@ -64,7 +64,7 @@ from manyview.engines.numpy.neighbors import equal_share, farthest, nearest
 from manyview.engines.numpy.presence import has_nan, is_table
 from manyview.engines.numpy.repeats import Repeats, distinct, expanded_graph
 from manyview.engines.numpy.rows import rows_of
-from manyview.engines.numpy.scaling import SCALINGS, Scaling
+from manyview.engines.numpy.scaling import SCALINGS, Scaling, Unscaled
 from manyview.engines.numpy.sources import is_streamed
 from manyview.engines.table import ENGINES
 from manyview.engines.threads import Threads, blocks
@@ -815,7 +815,7 @@ class RobustWMNMF(
     _of_fit: RobustWMNMF
     #: First rows of distinct samples and how often they count; None where none repeats.
     _repeats: tuple[Array, Array | None] | None = None
-    _scalings: list[Scaling | None]
+    _scalings: list[Scaling]
     #: What aligns unseen samples with those of the fit, after a fit with batches.
     _batches: Batches | None = None
     #: The batch of every sample that was given.
@@ -918,18 +918,14 @@ class RobustWMNMF(
         """How each view was made comparable: "log", "quantile", "sqrt", "embedding" or "none"."""
         found = {str(name): "none" for name in self.view_names_in_}
         for name, scaling in zip(self.view_names_in_[self._kept()], self._scalings, strict=True):
-            found[str(name)] = "none" if scaling is None else scaling.kind
+            found[str(name)] = scaling.kind
         return found
 
     @property
     def log_reasons_(self) -> dict[str, str]:
         """Why ``scale="auto"`` took the logarithm of a view: "counts" or "heavy tails"."""
         pairs = zip(self.view_names_in_[self._kept()], self._scalings, strict=True)
-        return {
-            str(name): scaling.because
-            for name, scaling in pairs
-            if scaling is not None and scaling.because
-        }
+        return {str(name): scaling.because for name, scaling in pairs if scaling.because}
 
     def _all_rows(self, array: Array, empty: float = 0) -> Array:
         """Rows of the fit as rows of what was given, ``empty`` where no view has the sample."""
@@ -1223,7 +1219,7 @@ def soft_start(labels: Array, n_clusters: int) -> Array:
 # --- what is filled in --------------------------------------------------------------------------
 
 
-def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) -> Array:
+def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling) -> Array:
     """The data with what is absent taken from ``guess``, the product U v* in scaled units.
 
     Rows where the view is missing have the size of a typical row, unobserved entries of others the
@@ -1233,7 +1229,7 @@ def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) 
     known = ~np.isnan(dense)
     zeros = ~present & ~np.where(known, dense, 0).any(axis=1)
     known &= ~zeros[:, None]  # rows of zeros are treated as missing
-    Z = dense if scaling is None else scaling.apply(dense.astype(float))
+    Z = dense if isinstance(scaling, Unscaled) else scaling.apply(dense.astype(float))
     # A row of z is as large, against its U v*, as its observed entries are.
     covered = np.where(known, guess, 0).sum(axis=1)
     size = np.divide(
@@ -1241,8 +1237,8 @@ def filled_in(X: Matrix, present: Array, guess: Array, scaling: Scaling | None) 
     )
     typical = size[present].mean() if present.any() else 1.0
     size = np.where(size > 0, size, typical)[:, None]
-    filled = size * guess if scaling is None else scaling.undo(size * guess)
-    if scaling is not None and scaling.unit_rows:
+    filled = scaling.undo(size * guess)
+    if scaling.unit_rows:
         totals = np.nansum(np.abs(dense), axis=1)
         mean_total = totals[present].mean() if present.any() else 1.0
         filled = filled * np.where(totals > 0, totals, mean_total)[:, None]

@@ -27,7 +27,7 @@ from manyview.engines.files.row_file import RowFile
 from manyview.engines.numpy import neighbors
 from manyview.engines.numpy.distances import FileGeometry, Geometry
 from manyview.engines.numpy.neighbors import streamed_neighbors
-from manyview.engines.numpy.scaling import ScaledFile
+from manyview.engines.numpy.scaling import ScaledFile, Unscaled
 from manyview.engines.numpy.sources import Scaled, leading_directions, project, reading
 from manyview.nonnegative import fit_nonnegative
 from manyview.regularizers import Graph
@@ -640,7 +640,7 @@ def test_distances_along_all_directions_are_the_distances(tmp_path):
     X = np.random.default_rng(0).random((80, 30))
     file = as_npy(tmp_path, "v", X)
     present = np.ones(80, dtype=bool)
-    here = ScaledFile(file, None, present, np.dtype(float))
+    here = ScaledFile(file, Unscaled(), present, np.dtype(float))
     exact, found = Geometry(X, present), FileGeometry(here, present)
     i, j = np.random.default_rng(1).integers(0, 80, (2, 200))
     np.testing.assert_allclose(found.pairs(i, j), exact.pairs(i, j), atol=1e-5)

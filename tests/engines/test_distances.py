@@ -8,7 +8,7 @@ import manyview as mv
 from manyview._arrays import on_host
 from manyview.engines.numpy.distances import Geometry
 from manyview.engines.numpy.engine import HOST
-from manyview.engines.numpy.scaling import ScaledFile
+from manyview.engines.numpy.scaling import ScaledFile, Unscaled
 
 N, M = 60, 12
 PRESENT = np.arange(N) % 7 != 3
@@ -33,7 +33,7 @@ def as_sparse(Z, folder):
 def in_a_file(Z, folder):
     np.save(folder / "z.npy", Z)
     source = mv.on_disk(folder / "z.npy")
-    return HOST.distances(ScaledFile(source, None, PRESENT, np.dtype(float)), PRESENT, False)
+    return HOST.distances(ScaledFile(source, Unscaled(), PRESENT, np.dtype(float)), PRESENT, False)
 
 
 def on_a_device(Z, folder):

@@ -111,6 +111,6 @@ def test_the_fit_takes_logarithms_says_so_and_obeys():
     assert adjusted_rand_score(y, model.labels_) > 0.9
     plain = RobustWMNMF(3, scale={"counts": "quantile", "other": None}, random_state=0)
     assert plain.fit(given_views)._scalings[0].kind == "quantile"
-    assert plain._scalings[1] is None
+    assert plain._scalings[1].kind == "none"
     forced = RobustWMNMF(3, scale={"other": "log"}, random_state=0).set_params(scale="log")
     assert [scaling.kind for scaling in forced.fit(given_views)._scalings] == ["log", "log"]

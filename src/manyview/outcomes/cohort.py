@@ -239,8 +239,8 @@ def _rescaled(
     for name, X, here, old in zip(
         views.names, views.matrices, present, model._scalings, strict=True
     ):
-        n, new = int(here.sum()), None if old is None else old.refit(X, here, name)
-        if old is not None and new is old and n:
+        n, new = int(here.sum()), old.refit(X, here, name)
+        if new is old and n:
             notes.append(
                 f"View {quoted(name)} is not rescaled: it has the scaling of the fit ({old.kind})."
             )
@@ -280,7 +280,6 @@ def _shift(
             )
             continue
         scaling = model._scalings[s]
-        per_row = scaling is not None and getattr(scaling, "low", None) is None
         for batch, fitted, own_rows in _sides(model, views, there, here):
             if not fitted.sum() > 1 or not own_rows.sum() > 1:
                 notes.append(
@@ -293,9 +292,7 @@ def _shift(
                 for p in (fitted, own_rows)
             )
             both = [_dense(part[own]) for part, own in ((old, i), (X, j))]
-            raw = (
-                [scaling.apply(part) for part in both] if per_row and scaling is not None else both
-            )
+            raw = both if scaling.by_range else [scaling.apply(part) for part in both]
             if batch is not None and batch not in _batches(model):
                 groups = np.asarray(model._batch)[i], np.zeros(len(j))
                 raw = [_centered(*pair) for pair in zip(raw, groups, strict=True)]
@@ -303,7 +300,7 @@ def _shift(
             row: dict[str, Any] = {"view": name, "batch": batch, "fitted": len(i), "new": len(j)}
             row |= compare_samples(raw, clusters, rng)
             row["after_rescaling"] = np.nan
-            if scalings is not None and not per_row and scaling is not None:
+            if scalings is not None and scaling.by_range:
                 again = [
                     own.apply(part) for own, part in zip((scaling, scalings[s]), both, strict=True)
                 ]

@@ -118,7 +118,7 @@ class DaskMatrix(RowSource):
             tasks.append(call(*self.parts_of(piece, parts), self.dtype, work, *given))
         return computed(tasks)
 
-    def scaled(self, scaling: Scaling | None, present: Array, dtype: np.dtype) -> ScaledOnWorkers:
+    def scaled(self, scaling: Scaling, present: Array, dtype: np.dtype) -> ScaledOnWorkers:
         """z of these rows, on the workers."""
         return ScaledOnWorkers(self, scaling, present, dtype)
 

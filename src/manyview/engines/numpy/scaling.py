@@ -53,6 +53,8 @@ class Scaling:
     kind: str
     #: Whether rows of z have unit length; halves of their features then get it again.
     unit_rows: bool = False
+    #: Whether all it knows is a range of every feature: rows can then be compared before they are scaled.
+    by_range: bool = False
     #: Why "auto" log-transformed a view: counts, or heavy tails.
     because: str = ""
 
@@ -67,6 +69,20 @@ class Scaling:
     def refit(self, X: Matrix, present: Array, name: str) -> Scaling:
         """The same for a second cohort; itself, unless it has a range of every feature."""
         return self
+
+
+@storable
+@dataclass(frozen=True)
+class Unscaled(Scaling):
+    """A view as it is."""
+
+    kind = "none"
+
+    def apply(self, X: Matrix) -> Matrix:
+        return X.copy() if sp.issparse(X) else X
+
+    def undo(self, Z: Array) -> Array:
+        return Z
 
 
 @storable
@@ -103,6 +119,8 @@ class RobustScaling(Scaling):
     bend: Array | None = None
     #: Why "auto" log-transformed it: counts, or heavy tails.
     because: str = ""
+
+    by_range = True
 
     @classmethod
     def fit(cls, rows: Matrix, name: str, kind: str = "auto") -> RobustScaling:
@@ -454,8 +472,10 @@ SCALINGS = {
 }
 
 
-def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Scaling:
-    """How the features of a view are made comparable; ``kind`` is one of `SCALINGS`, or "auto"."""
+def fit_scaling(X: Matrix, present: Array, name: str, kind: str | None = "auto") -> Scaling:
+    """How the features of a view are made comparable; ``kind`` is one of `SCALINGS`, "auto" or None."""
+    if kind is None:
+        return Unscaled()
     if isinstance(X, GraphView):
         return LinkScaling.fit(X)
     if isinstance(X, Dissimilarity):
@@ -487,10 +507,10 @@ def fit_scaling(X: Matrix, present: Array, name: str, kind: str = "auto") -> Sca
     return found
 
 
-def scaled(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+def scaled(X: Matrix, scaling: Scaling, present: Array, dtype: np.dtype) -> Matrix:
     """z of a view; rows that are not present are zero."""
     if isinstance(X, Relation):
-        found: Any = scaling.apply(X)  # type: ignore[union-attr]
+        found: Any = scaling.apply(X)
         Z = (found.Z if isinstance(found, Linked) else found).astype(dtype)
         if not sp.issparse(Z):
             Z[~present] = 0
@@ -514,7 +534,7 @@ class ScaledFile(RowSource):
 
     on_disk = True
 
-    def __init__(self, X: Any, scaling: Scaling | None, present: Array, dtype: np.dtype):
+    def __init__(self, X: Any, scaling: Scaling, present: Array, dtype: np.dtype):
         self.X, self.scaling, self.present = X, scaling, present
         self.shape, self.dtype, self.sparse = X.shape, np.dtype(dtype), X.sparse
 
@@ -530,14 +550,12 @@ class ScaledFile(RowSource):
         return scaled_rows(self.X.take(rows), self.scaling, self.present[rows], self.dtype)
 
 
-def scaled_rows(X: Matrix, scaling: Scaling | None, present: Array, dtype: np.dtype) -> Matrix:
+def scaled_rows(X: Matrix, scaling: Scaling, present: Array, dtype: np.dtype) -> Matrix:
     """z of some rows; those missing there are zero.
 
     Scaled in float64 a block at a time, then cast: float32 could not tell raw numbers of 10⁸ apart.
     """
-    if scaling is None:
-        Z = X.astype(dtype)
-    elif sp.issparse(X):
+    if sp.issparse(X):
         Z = scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
     else:
         Z = np.empty(X.shape, dtype=dtype)

@@ -150,7 +150,7 @@ def scaled_tensor(X: torch.Tensor, present: Array, scaling: Any, dtype: np.dtype
     Z = torch.empty(X.shape, dtype=torch_dtype(dtype), device=X.device)
     for b in blocks(slice(0, len(X)), max(1, GATHERED // X.shape[1])):
         part = torch.where(torch.as_tensor(present[b], device=X.device)[:, None], X[b].double(), 0)
-        Z[b] = (part if scaling is None else scaling.apply(part)).to(Z.dtype)
+        Z[b] = scaling.apply(part).to(Z.dtype)
     Z[torch.as_tensor(~present, device=X.device)] = 0
     return Z
 
