@@ -31,26 +31,10 @@ def test_completion_can_be_installed_and_the_version_is_told():
     assert done("--version").stdout.strip() == f"manyview {mv.__version__}"
 
 
-ABSENT = """
-import sys
-class Absent:
-    def find_spec(self, name, path=None, target=None):
-        if name.split('.')[0] in {}:
-            raise ModuleNotFoundError(name, name=name)
-sys.meta_path.insert(0, Absent())
-"""
-
-
-def test_a_missing_package_names_the_extra_and_the_core_needs_none():
-    code = ABSENT.format("{'typer'}") + "from manyview.__main__ import main; main()"
+def test_a_missing_package_names_the_extra():
+    code = "import sys; sys.modules['typer'] = None; from manyview.__main__ import main; main()"
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode != 0 and "pip install 'manyview[app]'" in ended.stderr
-    code = ABSENT.format("{'pandas', 'matplotlib', 'typer', 'rich', 'numba'}") + (
-        "import numpy as np, manyview as mv\n"
-        "print(mv.WMNMF(2, random_state=0).fit([np.eye(6) + 1, np.ones((6, 2))]).labels_.shape)"
-    )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ended.stdout.strip() == "(6,)", ended.stderr
 
 
 def test_demo_writes_a_report_and_sets_digits_beside_the_paper(tmp_path):

@@ -63,19 +63,6 @@ def test_hdf5_and_zarr_files_are_views(files, tmp_path):
     assert list(load(tmp_path / "run" / "model.npz").view_names_in_) == ["rna", "open", "c"]
 
 
-def test_ids_of_files_must_be_the_same_in_one_order(tmp_path):
-    pandas = pytest.importorskip("pandas")
-    views, _ = blobs(n=30)
-    for name, X, step in zip("ab", views[:2], (1, -1), strict=True):
-        frame = pandas.DataFrame(X, columns=[f"{name}{j}" for j in range(X.shape[1])])
-        frame.insert(0, "id", [f"s{i}" for i in range(30)][::step])
-        frame.to_parquet(tmp_path / f"{name}.parquet", index=False)
-    with pytest.raises(ValueError, match=r"row 0: 's0' and 's29'"):
-        read_views([tmp_path / "a.parquet", tmp_path / "b.parquet"], on_disk=True)
-    data = read_views([tmp_path / "a.parquet"], on_disk=True)
-    assert data.sample_names.tolist()[:2] == ["s0", "s1"] and data.features["a"][0] == "a0"
-
-
 def test_anndata_in_zarr_in_another_order_is_refused_as_h5ad_is(tmp_path):
     anndata, _ = pytest.importorskip("anndata"), pytest.importorskip("zarr")
     views, _ = blobs(n=30)

@@ -50,14 +50,6 @@ def test_one_array_and_lists_of_rows_are_one_view():
     assert as_views(sp.dok_array(A)).n_features == (3,)
 
 
-def test_frames_are_aligned_on_their_index():
-    pd = pytest.importorskip("pandas")
-    one = pd.DataFrame(A, index=list("wxyz"))
-    two = pd.DataFrame(B * [[1], [2], [3], [4]], index=list("wxyz")).loc[list("zyxw")]
-    views = as_views({"one": one, "two": two})
-    np.testing.assert_array_equal(views.matrices[1][:, 0], [1, 2, 3, 4])
-
-
 def test_precision_is_kept_where_it_is_safe():
     assert as_views(A.astype(np.float32)).dtype == np.float32
     assert as_views(A.astype(np.float16)).dtype == np.float32

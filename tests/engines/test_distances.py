@@ -46,7 +46,9 @@ def streamed(Z, folder):
     torch = pytest.importorskip("torch")
     room = pytest.importorskip("manyview.engines.torch.engine")
     engine, host = room.TorchEngine("cpu"), room.HostView(Z, torch.device("cpu"))
-    return engine.distances(host.scaled(None, PRESENT, np.dtype(float)), PRESENT, unit_rows=False)
+    return engine.distances(
+        host.scaled(Unscaled(), PRESENT, np.dtype(float)), PRESENT, unit_rows=False
+    )
 
 
 @pytest.fixture(params=[in_memory, as_sparse, in_a_file, on_a_device, streamed])

@@ -260,12 +260,6 @@ def test_a_stop_is_a_stop_for_all_starts():
     assert seen[0] == 3 * 2 * 30 * 3
 
 
-def test_a_penalty_that_kills_the_consensus_is_said():
-    views, _ = blobs()
-    with pytest.warns(CollapseWarning, match="driven the consensus to zero"):
-        WMNMF(3, random_state=0, solver="hals", regularizer="sparse", beta=1e3).fit(views)
-
-
 def test_more_starts_are_stacked():
     views, _ = blobs()
     model = WMNMF(3, random_state=0, n_init=4).fit(views)

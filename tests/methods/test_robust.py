@@ -145,31 +145,6 @@ def test_digits(digits, fitted):
 # --- missing data ------------------------------------------------------------------------------
 
 
-def test_missing_everywhere_is_label_minus_one():
-    views, _ = blobs()
-    for X in views:
-        X[7] = np.nan
-    with pytest.warns(UserWarning, match="1 samples are missing in every view .*row 7"):
-        model = RobustWMNMF(3, random_state=0).fit(views)
-    assert model.labels_[7] == -1 and (np.delete(model.labels_, 7) >= 0).all()
-    np.testing.assert_allclose(model.confidence_[7], 1 / 3)
-    assert model.predict([X[5:9] for X in views])[2] == -1
-
-
-def test_ids_absent_from_a_frame_are_missing():
-    pd = pytest.importorskip("pandas")
-    views, y = blobs(n=80, noise=0.3)
-    ids = [f"p{i}" for i in range(80)]
-    frames = {f"v{s}": pd.DataFrame(X, index=ids) for s, X in enumerate(views)}
-    frames["v1"] = frames["v1"].drop(index=ids[:8]).sample(frac=1, random_state=0)
-    model = RobustWMNMF(3, random_state=0).fit(frames)
-    assert list(model.sample_names_in_) == ids
-    assert (model.sample_weights_[:8, 1] == 0).all() and (model.sample_weights_[8:, 1] > 0).any()
-    assert adjusted_rand_score(y, model.labels_) > 0.9
-    with pytest.raises(ValueError, match="share only 72 sample ids"):
-        RobustWMNMF(3, missing="error").fit(frames)
-
-
 def test_unobserved_entries():
     views, y = blobs(n=120, features=(20, 15, 10), noise=0.5)
     rng = np.random.default_rng(0)
@@ -474,20 +449,6 @@ def test_a_view_may_be_left_out_when_predicting():
         model.predict({"a": views[0], "d": views[1]})
     with pytest.raises(ValueError, match="missing here: \\['c'\\]"):
         WMNMF(3, random_state=0).fit(named).predict({"a": views[0], "b": views[1]})
-
-
-def test_imputing_keeps_what_was_observed_and_invents_nothing():
-    views, _ = blobs(n=90, features=(8, 6))
-    X = views[0].copy()
-    X[4, 1:] = np.nan  # over half unobserved: counts as missing, and has a value
-    X[:, 7] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        model = RobustWMNMF(3, random_state=0).fit([X, views[1]])
-    filled = model.impute(0)
-    known = ~np.isnan(X)
-    np.testing.assert_array_equal(filled[known], X[known])
-    assert np.isnan(filled[:, 7]).all() and np.isfinite(filled[:, :7]).all()
 
 
 def test_views_that_tell_nothing_are_told():
