@@ -20,10 +20,6 @@ def warn_user(message: str, category: type[Warning] = UserWarning) -> None:
     category : type of warning
     """
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and _is_ours(frame.f_globals.get("__name__", "")):
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] == "manyview":
         frame, level = frame.f_back, level + 1
     warnings.warn(WORDING.get()(message), category, stacklevel=level)
-
-
-def _is_ours(module: str) -> bool:
-    return module.partition(".")[0] == "manyview"

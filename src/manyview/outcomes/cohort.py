@@ -150,7 +150,8 @@ def predict_cohort(
             "the model was fitted with batches and aligns new samples itself; leave out rescale"
         )
     held, rng = fitted_input(model), generator(random_state)
-    model = _lenient(model)
+    model = copy(model)
+    model.missing = "allow"  # new samples may lack views and features
     given = collect(views)
     if held.single:
         raise ValueError("the model was fitted on one array; fit it on named views")
@@ -197,13 +198,6 @@ def predict_cohort(
     return Cohort(
         placed, ordered, features, shift, table, confident, then, tuple(warned), tuple(notes)
     )
-
-
-def _lenient(model: RobustWMNMF) -> RobustWMNMF:
-    """The model, to which new samples may come with missing views and features."""
-    new = copy(model)
-    new.missing = "allow"
-    return new
 
 
 def _own(shares: Array, labels: Array) -> Array:

@@ -143,7 +143,7 @@ def heatmap(
                 j = place[feature]
                 x = np.ravel(X[:, [j]].toarray() if sp.issparse(X) else X[:, j]).astype(float)
                 z = (x - np.nanmean(x)) / (np.nanstd(x) or 1)
-                if fresh == n or any(_correlation(z, other) >= SAME for other in drawn):
+                if fresh == n or any(abs(np.nanmean(z * other)) >= SAME for other in drawn):
                     continue
                 fresh += 1
                 features.append(feature)
@@ -157,10 +157,6 @@ def heatmap(
     bars = [Bar(name, [column[i] for i in rows]) for name, column in columns.items()]
     draw_heatmap(ax, blocks, codes[rows], bars, colors, names)
     return ax
-
-
-def _correlation(one: Array, other: Array) -> float:
-    return abs(float(np.nanmean(one * other)))
 
 
 def height_of(blocks: Sequence[Block], bars: Sequence[Bar]) -> float:

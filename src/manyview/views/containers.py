@@ -646,7 +646,9 @@ def _split_columns(item: Item, names: list[str], wanted: list) -> list[Item]:
     if X.ndim != 2:
         raise ValueError(f"Expected 2D array to split into views, got {X.ndim}D array instead")
     columns: list[Any]
-    if wanted and all(_is_listed(some) for some in wanted):
+    if wanted and all(
+        isinstance(some, Iterable) and not isinstance(some, str | Mapping) for some in wanted
+    ):
         columns = [
             _places(item, X.shape[1], list(some), name)
             for name, some in zip(names, wanted, strict=True)
@@ -674,10 +676,6 @@ def _split_columns(item: Item, names: list[str], wanted: list) -> list[Item]:
         )
         for part in columns
     ]
-
-
-def _is_listed(columns: Any) -> bool:
-    return isinstance(columns, Iterable) and not isinstance(columns, str | Mapping)
 
 
 def _places(item: Item, n_features: int, columns: list, view: str) -> list[int]:

@@ -177,7 +177,10 @@ class Plan:
         if self._missing and ours and not get_tags(model).input_tags.allow_nan:
             record = {"status": "not applicable", "reason": "it needs complete views"}
             self.records |= {(method.name, run): record for run in range(len(self.seeds))}
-        elif hasattr(model, "estimate_cost") and not self._any_ok(method):
+        elif hasattr(model, "estimate_cost") and not any(
+            self.records.get((method.name, run), {}).get("status") == "ok"
+            for run in range(len(self.seeds))
+        ):
             reason = self._too_costly(model, key_of("cost", *base), store)
             for run in range(len(self.seeds)) if reason else ():
                 self.records[method.name, run] = {"status": "skipped", "reason": reason}
@@ -190,10 +193,6 @@ class Plan:
         return then is not None and (
             self.limits.seconds <= then["max_seconds"] and self.limits.memory <= then["max_memory"]
         )
-
-    def _any_ok(self, method: Method) -> bool:
-        runs = range(len(self.seeds))
-        return any(self.records.get((method.name, r), {}).get("status") == "ok" for r in runs)
 
     def _too_costly(self, model: Any, key: str, store: RunStore) -> str:
         stored = store.read(key)  # measured on the machine, so kept: a resumed table says the same

@@ -51,6 +51,7 @@ def page(
     ``nav`` has the anchors of the sidebar with their headings; by default every section.
     """
     js = asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(js.encode()).digest()).decode()
     return _template("page.html").render(
         title=title,
         sections=sections,
@@ -60,7 +61,7 @@ def page(
         css=trusted(asset("page.css") + css),
         js=trusted(js),
         # Only this very script may run, and nothing can be fetched.
-        policy=f"default-src 'none'; script-src 'sha256-{_digest(js)}'; style-src 'unsafe-inline'; "
+        policy=f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'",
     )
 
@@ -271,7 +272,3 @@ def trusted(text: str) -> Any:
     from markupsafe import Markup  # comes with jinja2
 
     return Markup(text)
-
-
-def _digest(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

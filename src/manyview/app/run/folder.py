@@ -140,7 +140,10 @@ def write_run(
     info["warnings"] = list(dict.fromkeys([*info.get("warnings", []), *warned]))
     names = _ids(model, given, ids)
     originals = _originals(names, original_ids)
-    _check_truth(truth, given.n_samples)
+    if truth is not None and len(truth) != given.n_samples:
+        raise ValueError(
+            f"truth has {len(truth)} classes for {given.n_samples} samples; give one each"
+        )
     facts = known(names, clinical, time, event, truth, adjusted, horizon, covariates)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as staging:
@@ -279,11 +282,6 @@ def _originals(names: list[str], original_ids: Sequence[Any] | None) -> dict[str
             f"{len(names)} samples; give one each, and every sample its own id"
         )
     return dict(zip(names, map(str, original_ids), strict=True))
-
-
-def _check_truth(truth: Any, n: int) -> None:
-    if truth is not None and len(truth) != n:
-        raise ValueError(f"truth has {len(truth)} classes for {n} samples; give one each")
 
 
 def add_meaning(
