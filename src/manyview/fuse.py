@@ -99,7 +99,7 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
         # Rows of samples that the view does not list are no news.
         lacking = int((~here & (share < 1)).sum()) - views.filled.get(name, 0)
         if not here.any():
-            warn_user(f"view {name!r} {words.nobody}; it gets no weight")
+            warn_user(f"view {name!r} {words.empty}; it gets no weight")
         elif lacking > 0:
             warn_user(
                 f"view {name!r}: {lacking} samples {words.lacking} "

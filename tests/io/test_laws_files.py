@@ -406,7 +406,7 @@ class Holding(Forked):
         def hold():
             signal.alarm(100)  # should the test fail before it kills us
             HELD.set(frozenset())  # what the parent holds is not ours
-            with claimed(out, "test", beside=True):
+            with claimed(out, "test", mixed=True):
                 os.write(writer, b"held")
                 signal.pause()
 
@@ -477,7 +477,7 @@ def test_an_interrupted_writing_goes_on_over_no_file_of_others(tmp_path):
         pass
     assert (out / "a.csv").read_text() == "mine"
     (out / "a.csv").unlink()
-    with claimed(out, "test", beside=True):
+    with claimed(out, "test", mixed=True):
         assert (out / "a.csv").read_text() == (out / "sub" / "c.csv").read_text() == "new"
     assert not stage.exists()
 

@@ -331,12 +331,12 @@ def claimed(
     *,
     force: bool = False,
     goes_on: bool = False,
-    beside: bool = False,
+    mixed: bool = False,
 ) -> Iterator[OurFolder]:
     """The folder ``out``, made if need be, for this process alone; one left empty goes again.
 
     It must be empty, but for what killed processes of ours left, unless ``force`` (results of this kind
-    are replaced, files of others stay), ``goes_on`` (it may hold results of this kind) or ``beside``
+    are replaced, files of others stay), ``goes_on`` (it may hold results of this kind) or ``mixed``
     (it may hold anything).
     """
     shown, place = Path(out), Path(out).resolve()
@@ -344,7 +344,7 @@ def claimed(
         raise Refused(f"{shown} is a file; name a folder, new or empty")
     _check_writable(place, str(shown), "folder")
     if place in HELD.get():
-        _check_free(shown, place, kind, force or beside, goes_on)
+        _check_free(shown, place, kind, force or mixed, goes_on)
         yield OurFolder(place, kind)
         return
     made = [path for path in (place, *place.parents) if not path.exists()]
@@ -357,7 +357,7 @@ def claimed(
                     settle(place, path)
                 for path in (*left_behind(place), *left_behind(place / "runs")):
                     path.unlink(missing_ok=True)
-                _check_free(shown, place, kind, force or beside, goes_on)
+                _check_free(shown, place, kind, force or mixed, goes_on)
                 yield OurFolder(place, kind)
             finally:
                 HELD.reset(before)
@@ -409,7 +409,7 @@ def _locked(place: Path, shown: Path) -> Iterator[None]:
 def restored(folder: Path) -> None:
     """Finish what a killed process did not finish there, before the folder is read."""
     if folder.is_dir() and any(map(is_stage, folder.iterdir())):
-        with suppress(FolderInUse, PermissionError), claimed(folder, "", beside=True):
+        with suppress(FolderInUse, PermissionError), claimed(folder, "", mixed=True):
             pass
 
 

@@ -55,7 +55,7 @@ def build(folder: Path) -> list[Path]:
             index=False, escape=True, column_format="l" * len(frame.columns)
         )
         files[f"tables/{name}.tex"] = latex.encode()
-    with claimed(folder, "report", beside=True) as place:
+    with claimed(folder, "report", mixed=True) as place:
         place.put(files)
     return [folder / name for name in files]
 
@@ -188,7 +188,7 @@ def digits_table(results: Reproduction) -> pd.DataFrame:
         if method in DIGITS:
             cells = zip(SCORES, DIGITS[method], strict=True)
             n = sum(is_inside(runs[score].mean(), *theirs) for score, theirs in cells)
-            row["Within the paper's spread"] = f"{n} of {len(SCORES)} scores"
+            row["Within the paper's spread"] = f"{n} of {len(SCORES)}"
         rows.append(row | {"Runs": len(runs)})
     frame = pd.DataFrame(rows)
     return frame.fillna("") if len(frame) else frame

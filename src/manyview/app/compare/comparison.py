@@ -81,7 +81,8 @@ class Comparison:
         horizon: float | None = None,
         covariates: Sequence[str] = (),
     ) -> tuple[dict[str, Any], list[str]]:
-        """What the methods share, and how their clusters differ clinically; no method is ranked by it.
+        """Compare the clusters of all methods with each other and with clinical data, without ranking
+        methods.
 
         Parameters
         ----------
@@ -139,7 +140,7 @@ class Comparison:
         """
         out = Path(out)
         contents = files_of(self, command, *(self.shared() if shared is None else shared))
-        with claimed(out, KIND, beside=True) as place:
+        with claimed(out, KIND, mixed=True) as place:
             place.put(contents)
         return [out / name for name in contents]
 
@@ -218,8 +219,8 @@ def compare(
     progress : bool, default=True
         Show a progress bar.
     scale : {"standard", "minmax"} or None, default=None
-        Bring every feature to one scale before any method sees it. ``None`` leaves the views as they
-        are, and every method does what it does by itself.
+        Scale every feature before all methods. ``None`` leaves the views as they are, and each method
+        uses its own scaling.
 
     Returns
     -------

@@ -257,7 +257,7 @@ def carry_out(plans: Sequence[Plan], out: str | Path | None, n_jobs: int, progre
     with ExitStack() as stack:
         store = RunStore(None)
         if out is not None:
-            place = stack.enter_context(claimed(out, KIND, beside=True))
+            place = stack.enter_context(claimed(out, KIND, mixed=True))
             place.begin()
             store = RunStore(place.path)
         for plan in plans:

@@ -360,7 +360,7 @@ def run_app(ask: AppRequest, voice: Any) -> None:
     """Serve until interrupted; the address is printed."""
     limits = FitLimits(3600 * ask.max_hours, int((ask.max_memory or 0) * 2**30))
     ask.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with claimed(ask.folder, "app", beside=True) as place, socket.socket() as listening:
+    with claimed(ask.folder, "app", mixed=True) as place, socket.socket() as listening:
         try:
             listening.bind((HERE, ask.port))
             listening.listen(128)  # a browser that is quicker than the server waits

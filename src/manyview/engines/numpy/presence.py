@@ -145,7 +145,7 @@ def check_finite(Xs: Sequence[Matrix], names: Sequence[str]) -> None:
 class Words(NamedTuple):
     """Words for a view without samples, and for samples that it lacks."""
 
-    nobody: str
+    empty: str
     lacking: str
     #: How a user may say that they are not missing; empty where there is no such way.
     remedy: str = ""
