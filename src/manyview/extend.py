@@ -92,9 +92,9 @@ def check_regularizer(
     regularizer : object
         An object with ``prepare(X, view)``, see `Regularizer` and `Term`.
     X : array (n_samples, n_features), optional
-        A view to prepare it for, where it fits no other: say a graph of your own samples. Small views
-        suffice (differences are computed for every entry of V), and no fit is then made. By default a
-        random problem.
+        A view to prepare it for, if the regularizer fits only your data, such as a graph of your
+        samples. Use a small view, because differences are computed for every entry of V; no fit is
+        made. By default a random problem.
     view : str, default="view0"
         The name of this view.
     random_state : int, default=0

@@ -254,13 +254,15 @@ class Stability:
     labels : ndarray (N,)
         The clustering whose stability is measured; −1 for samples without a cluster.
     samples : ndarray (N,), in [0, 1]
-        Of the other members of its cluster, the share that is with the sample again, averaged over the
-        runs that have the sample. NaN without a cluster, 1 for the only member of a cluster.
+        Share of the other members of its cluster that are in one cluster with the sample again,
+        averaged over the runs that have the sample. NaN without a cluster, 1 for the only member of a
+        cluster.
     strangers : ndarray (N,), in [0, 1]
-        Of the members of other clusters, the share that is with it: near 0 unless clusters merge.
+        Share of the members of other clusters that are in one cluster with the sample: near 0 unless
+        clusters merge.
     clusters : dict of label → float, in [0, 1]
         Mean over runs of the largest Jaccard index between the cluster and a cluster of the run.
-        Hennig's reading: above .85 very stable, below .6 not to be trusted.
+        Hennig (2007) advises not to rely on clusters below .6, and calls those above .85 highly stable.
     pairwise_ari : ndarray
         Adjusted Rand index of every two runs, on the samples both saw.
     reference_ari : ndarray (n_runs,)

@@ -139,8 +139,8 @@ class RobustWMNMF(
     n_neighbors : int, default=10
         Neighbors in the graph of a view.
     reliability_weight : float, default=0.05
-        δ, how much the agreement of two random halves of a view's own features adds to the
-        agreement with other views. It decides if views do not agree.
+        δ, how much the agreement of two random halves of a view's own features adds to the agreement
+        with other views. It matters most if views do not agree.
     scale : {"auto", "log", "quantile", "sqrt", "embedding"} or None, or a dict, default="auto"
         "auto" decides for each view: "sqrt" (square roots, rows of unit length) if over 90% are zeros, or
         40% in whole numbers; "part sqrt" from 30% (10%) on;
@@ -219,13 +219,14 @@ class RobustWMNMF(
     agreement_ : ndarray (n_views, n_views), how much views agree
     split_half_ : ndarray (n_views,), how much the halves of each view agree
     cluster_structure_ : ndarray (n_views,), how clearly each view has clusters
-        How well K clusters of this view alone are found again in other samples (adjusted Rand index), from
-        0 to 1: high for clusters that are apart, low for noise and for gradients. It is a factor of the
-        view weights. NaN with a single view. ``cluster_structure_error_`` is its standard error.
+        How reproducible K clusters of this view alone are in random halves of the samples (adjusted
+        Rand index, from 0 to 1): high for separated clusters, low for noise and gradients. It is a
+        factor of the view weights. NaN with a single view. ``cluster_structure_error_`` is its standard
+        error.
     sample_agreement_ : ndarray (N,), how far the views agree on each sample, from 0 to 1
-        NaN where fewer than two views describe it. With two views a low value says that one of them is
-        wrong about the sample; `sample_weights_` is lower for the one that is inconsistent within itself.
-        A row that belongs to another sample is consistent, so that of two views either may be wrong.
+        NaN with fewer than two views. With two views a low value means that one of them is wrong about
+        the sample. If the sample is far from all others in one of them, `sample_weights_` is lower for
+        this view; if a row belongs to another sample, the weights do not show in which view.
     cluster_view_weights_ : ndarray (K, n_views), how much each view sets each cluster apart; rows sum to 1
     redundancy_ : ndarray (n_views, n_views), how much views repeat each other, from 0 to 1
         Correlation of their distances between neighbors (0 where negative). Views that see the same

@@ -55,13 +55,13 @@ def select_n_clusters(
     The views are scaled, weighted and fused as `RobustWMNMF` does. The score of K clusters of the fused
     graph is Q_K + √K (λ_K − λ_{K+1}): Q_K is Newman's modularity of k-means in the first 3K columns
     of the diffusion embedding, and λ are the eigenvalues of the normalized graph. Modularity rewards
-    with many links inside, but it merges small clusters; the eigengap prevents this. Eigenvalues are closer
-    to each other the more there are, hence the factor √K.
+    clusters with many links inside, but it merges small clusters; the eigengap prevents this. The gaps
+    are smaller for larger K, hence the factor √K.
 
-    First a test decides if there are clusters. Twelve clouds without clusters are drawn from a Gaussian
-    with the joint covariance of the views. The statistic is the largest difference over K between the
-    score of the data and its mean over the clouds. There are clusters if it exceeds the mean of the same
-    statistic of the clouds by five standard deviations.
+    First a test decides if there are clusters. Twelve data sets without clusters are drawn from a
+    Gaussian with the joint covariance of the views. The statistic is the largest difference over K
+    between the score of the data and the mean score of these data sets. There are clusters if it
+    exceeds the mean statistic of these data sets by five standard deviations.
 
     Parameters
     ----------

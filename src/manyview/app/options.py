@@ -222,9 +222,9 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
 
     One file is one view of the samples (.csv .tsv .txt, also .gz .bz2 .zst; .xlsx .xls .ods, also
     book.xlsx:Sheet; .parquet .feather .rds .rda .npy .npz .mat .mtx .h5ad .h5mu, and .h5 .zarr).
-    Files .npy .parquet .h5ad .h5 .zarr of over 256 MiB in all stay on disk.
-    Samples are matched by the ids in the first column; rows are samples, but a table whose
-    headings are the other files' ids is transposed.
+    Files .npy .parquet .h5ad .h5 .zarr of more than 256 MiB together are read from disk by rows. Rows
+    are samples, matched by the ids in the first column. A table whose column names are the ids of other
+    files is transposed.
 
     \b
     Examples:

@@ -35,8 +35,8 @@ class KNNSpectral(ClusterMixin, BaseEstimator):
 
     A union k-nearest-neighbor graph weighted by exp(−(d/σ)²), the leading eigenvectors of its
     random-walk Laplacian, k-means on them. **Not a method to recommend on raw features**: with
-    σ = 1 and distances above about 27 every weight underflows to 0 and the graph is empty. Rows
-    without any edge are counted in ``n_isolated_``, share one place and do not stop the fit.
+    σ = 1 and distances above about 27 every weight underflows to 0 and the graph is empty. Rows without
+    any edge are counted in ``n_isolated_`` and get the same coordinates.
 
     Parameters
     ----------

@@ -192,14 +192,13 @@ def view_weights(
 ) -> Array:
     """α: how much independent evidence supports each view, and whether the view has clusters.
 
-    Two views support each other by the part of their agreement that no shared data explain, M_st
-    (1 − ρ_st). A view supports itself a little by clusters of its own, as far as its ``reliability``
-    exceeds what ``chance`` gives; so do views that repeat it. All support each other by a quarter of
-    what chance alone makes a view: where nothing agrees and nothing is reliable, what is left is noise
-    and must decide nothing. A view's voice is one over the number of views that repeat it. Support is
-    counted twice, the second time with voices in proportion to their own support, and times
-    ``structure``, from 0 to 1. Views that repeat each other share one weight, the better supported get
-    more of it.
+    Two views support each other by the part of their agreement that shared data do not explain, M_st (1
+    − ρ_st). A view supports itself, and redundant views support each other, a little by their own
+    clusters, if its ``reliability`` exceeds ``chance``. A small constant support, a quarter of chance,
+    makes weights nearly equal if nothing agrees and nothing is reliable, because noise must decide
+    nothing. A view's vote is one over the number of views that repeat it. Support is summed twice, the
+    second time with votes in proportion to their own support, and multiplied by ``structure``, from 0
+    to 1. Redundant views share one weight; the better supported get more of it.
     Every step is a sum or a ratio of sums, so small changes of the input make small changes of α:
     the leading eigenvector, the limit of further counts, jumps between groups of views.
     """
@@ -259,13 +258,12 @@ def sample_weights(
 
     A sample's support in a view is clip(g_is/level_s, 0, 1), level_s the 90th percentile of g; a view
     has no vote for itself. g_is is the mean, over the other views t, of how close i's neighbors in t
-    are in s, and i's neighbors in s are in t. Voter t counts by α_t (1 − ρ_st): a copy of s is no
-    evidence. ``rows`` are the row contrasts, ``present`` (N×n_views) says who is present in which view.
+    are in s, and i's neighbors in s are in t. View t has the weight α_t (1 − ρ_st), so a copy of s has
+    none. ``rows`` are the row contrasts, ``present`` (N×n_views) says who is present in which view.
 
-    w is this support. Two views differ as much from each other on a sample as the other way round: of
-    two, ``own`` (n_views×N), evidence within each view, says by `blamed` whose weight falls. The
-    agreement on a sample is its mean support over the views that describe it, weighted by α; NaN
-    where fewer than two views do.
+    w is this support. With two views, the support is the same for both: ``own`` (n_views×N), distances
+    within each view, then decides by `blamed` which weight falls. The agreement on a sample is its mean
+    support over its views, weighted by α; NaN with fewer than two views.
     """
     n_views, _, n = rows.shape
     support, levels = np.zeros((n, n_views)), np.zeros(n_views)

@@ -1,8 +1,8 @@
 """P-values: permutations, exact rank sums, and the correction for many tests.
 
-Sums of ranks: under labels that have nothing to do with a feature, the members of a cluster are a random
-draw from its values. What that says of the sum of their ranks depends on all ties, not on the size of
-the cluster: with 995 zeros among 1000 values the sum follows the few others, and no normal curve.
+Sums of ranks: if labels do not depend on a feature, the members of a cluster are a random draw from its
+values. The distribution of the sum of their ranks depends on ties: with 995 zeros among 1000 values it
+depends on the few others, and is not normal.
 
 Ranks are put on an even grid: as fine as `STEPS` allows, and as coarse as the largest step between
 neighboring ranks. A value that most samples share is then one point of the grid, and the sum
