@@ -455,7 +455,7 @@ def _places(name: str, seen: list[str], wanted: list[str], may_lack: bool) -> li
             raise ValueError(f"view {name!r} lacks {share}, the first being {lacking[0]!r}")
         warn_user(
             f"view {name!r} lacks {share} ({len(lacking) / len(wanted):.0%}), the first being "
-            f"{lacking[0]!r}: they are treated as missing, and samples are compared by the others"
+            f"{lacking[0]!r}: they are treated as missing, and samples are compared on the other features"
         )
     return [place.get(feature, -1) for feature in wanted]
 
@@ -508,7 +508,7 @@ class MultiViewEstimator(BaseEstimator):
             if isinstance(value, bool) and not {"boolean", "verbose"} & set(allowed):
                 raise InvalidParameterError(
                     f"The {name!r} parameter of {type(self).__name__} must be a number or one of its "
-                    f"named settings, got {value!r}; say what was meant"
+                    f"named settings, got {value!r}; choose one of these"
                 )
         super()._validate_params()
         if self.device not in ("auto", "cpu") and not ENGINES[self.engine].takes_devices:

@@ -2,7 +2,7 @@
 
 The score of K is the modularity of K clusters of the fused graph plus √K times the gap between its
 eigenvalues K and K+1. Modularity rewards clusters that hold together, but it merges many small ones and
-is flat near its maximum; there the gap decides. Eigenvalues lie denser the more there are, hence √K.
+is flat near its maximum; there the gap decides. The gaps are smaller for larger K, hence √K.
 
 The test compares the score with that of clouds at the same K: an elongated cloud can be cut into many
 pieces of high modularity, but not into two. Clusters of unequal size have a low modularity however far
@@ -228,13 +228,14 @@ def _judge(
     z = float(more.max() - np.mean(chance)) / deviation
     found = z >= DEVIATIONS or bool(parts)
     compared = (
-        f"The data were compared with {CLOUDS} clouds that have their covariance and no clusters. "
-        f"The score (modularity + √K × eigengap) is higher in the data by up to {more.max():.2f} (at "
-        f"{usual[int(more.argmax())]} clusters); one cloud exceeds the others by {np.mean(chance):.2f} on "
-        f"average. The difference is {z:.1f} standard deviations, and {DEVIATIONS:g} are required."
+        f"The data were compared with {CLOUDS} simulated data sets that have the same covariance and no "
+        f"clusters. The score (modularity + √K × eigengap) of the data exceeds their mean by up to "
+        f"{more.max():.2f} (at {usual[int(more.argmax())]} clusters). A simulated data set exceeds the "
+        f"mean of the others by up to {np.mean(chance):.2f} on average. The difference is {z:.1f} standard "
+        f"deviations; {DEVIATIONS:g} are required."
     )
     doubtful = bool(abs(z / DEVIATIONS - 1) < DOUBT_SHARE)
-    compared += " The difference is small, so the choice is doubtful." if doubtful else ""
+    compared += " Between 4 and 6, the choice is doubtful." if doubtful else ""
     apart = [k for k in parts if k in alike and k in candidates]
     if apart and shares[tried.index(candidates[best])] < CLEAR:
         best = candidates.index(apart[-1])
@@ -242,7 +243,9 @@ def _judge(
     reasons = [*notes, compared]
     if parts:
         doubtful = False
-        reasons[-1] = f"The graph of nearest neighbors nearly falls apart into {parts[-1]} parts."
+        reasons[-1] = (
+            f"The graph of nearest neighbors nearly falls into {parts[-1]} separate parts."
+        )
     if found:
         highest = "highest at" if score[best] == score.max() else "taken at"
         reasons.append(
@@ -262,7 +265,7 @@ def _judge(
                 doubtful = True
                 reasons[-1] += " Both numbers describe the data about equally well."
     else:
-        reasons.append("The data have no more clusters than such a cloud.")
+        reasons.append("This is too little to report clusters.")
         runner_up = runner_up if doubtful else None
     if copies is not None and not found:
         frequent = copies >= max(LEAST_COPIES, LEAST_SHARE * copies.sum())

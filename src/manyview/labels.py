@@ -462,7 +462,7 @@ def tell_tiny(found: Communities) -> None:
     if found.n_apart:
         warn_user(
             f"{found.n_apart} communities have fewer than {found.least} samples and no link to "
-            "others; they stay clusters of their own"
+            "others; they remain separate clusters"
         )
 
 

@@ -253,9 +253,10 @@ def tell_level(X: Matrix, name: str) -> None:
     if 0 < share < HARDLY:
         j = int(np.argmax(low * (n > 0)))
         warn_user(
-            f"view {name!r} varies by {share:.1g} of its sum of squares only (column {j} goes from "
-            f"{low[j]:.12g} to {high[j]:.12g}): the parts describe mostly its mean level, and clusters "
-            "may be lost; subtract each feature's smallest value, or use scale='minmax' or 'standard'"
+            f"view {name!r} is nearly constant: {share:.1g} of its sum of squares is variation (column {j} "
+            f"goes from {low[j]:.12g} to {high[j]:.12g}). The parts then describe mostly the mean level, "
+            "and clusters may be lost; subtract each feature's smallest value, or use scale='minmax' or "
+            "'standard'"
         )
 
 

@@ -185,8 +185,8 @@ def _tell_raw_counts(given: Collection, scale: Any) -> None:
     ]
     if raw and (scale == "auto" or chosen):
         warn_user(
-            f"{', '.join(map(repr, raw))}: raw counts. With at least 40% zeros they become square roots of "
-            "shares of the cell's total; with fewer, depth is not divided out and clusters may follow it. "
+            f"{', '.join(map(repr, raw))}: raw counts. With at least 40% zeros, each count is divided by "
+            "its cell's total and square-rooted; with fewer zeros, clusters may follow sequencing depth. "
             "Normalize first: sc.pp.normalize_total and sc.pp.log1p for genes, CLR or DSB for proteins; or "
             f"choose yourself, scale={{{raw[0]!r}: 'sqrt'}}"
         )
@@ -354,8 +354,8 @@ def _of_used_features(data: Any, given: Collection, asked: bool | None) -> Colle
         )
     if told and asked is None:
         warn_user(
-            f"only highly variable features are used: {', '.join(told)}; use_highly_variable=False takes "
-            "all, True says that this is meant"
+            f"only highly variable features are used: {', '.join(told)}; use_highly_variable=False uses "
+            "all, and True uses these without a warning"
         )
     return replace(given, items=items)
 
@@ -370,8 +370,9 @@ def _marked(table: Any, name: str) -> Array:
         )
     if not table.var_names.is_unique:
         raise ValueError(
-            f"the features of {name!r} have repeated names, by which those that are highly variable are "
-            "found again; call its var_names_make_unique() first, or pass use_highly_variable=False"
+            f"the features of {name!r} have repeated names, so the highly variable ones could not be "
+            "found in new data; call its var_names_make_unique() first, or pass "
+            "use_highly_variable=False"
         )
     return used
 

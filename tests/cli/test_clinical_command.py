@@ -83,7 +83,7 @@ def test_hazard_ratios_are_adjusted_for_the_covariates_named(cohort, tmp_path):
     numbers = ["hazard_ratio", "lower", "upper", "wald_p", "p_value"]
     np.testing.assert_allclose(found[numbers], expected.ratios[numbers], rtol=1e-6)
     refused("no such column", "outcomes", out, *asked[:3], "age,weight")
-    refused("is the outcome of survival", "outcomes", out, *asked[:3], "dead")
+    refused("is a column of the survival outcome", "outcomes", out, *asked[:3], "dead")
     refused("--covariates names a column", "outcomes", out, "--covariates", "age")
 
 
@@ -122,7 +122,7 @@ def test_a_second_cohort_gets_labels_a_check_of_its_platform_and_a_report(cohort
     (3 * rna + 4).to_csv(tmp_path / "new.csv")
     asked = ["predict", folder / "plain", f"expression={tmp_path / 'new.csv'}"]
     asked += ["--clinical", folder / "clinical.csv", "--out"]
-    refused("go with --report", *asked, tmp_path / "labels.csv")
+    refused("need --report FOLDER", *asked, tmp_path / "labels.csv")
     out = tmp_path / "cohort"
     result = done(*asked, tmp_path / "labels.csv", "--report", out, "--rescale", "--json")
     summary = json.loads(result.stdout)

@@ -274,7 +274,7 @@ def test_ids_in_another_column_are_found_by_name(tmp_path):
 def test_a_file_without_headings_keeps_its_first_sample_and_says_so(tmp_path, content, shape):
     read = read_views([text(tmp_path, "v.csv", content)])
     assert read.views["v"].shape == shape
-    assert "v.csv has no line of headings" in read.notes[0]
+    assert "v.csv has no column names" in read.notes[0]
 
 
 WORDS = "abcdefghijklmnopqrst"
@@ -297,8 +297,8 @@ def test_a_first_line_of_numbers_is_a_sample_if_it_has_gaps_and_headings_if_it_c
 ):
     read = read_views([text(tmp_path, "v.csv", content)], missing="allow")
     assert read.views["v"].shape == shape
-    what = "a sample" if shape[0] == content.count("\n") else "headings"
-    assert f"the first line is {what}" in read.decisions[0]
+    what = "is a sample" if shape[0] == content.count("\n") else "has column names"
+    assert f"the first line {what}" in read.decisions[0]
 
 
 DOUBTFUL = {
@@ -318,7 +318,7 @@ def test_a_first_line_that_may_be_either_is_asked_about(tmp_path, case):
     content = DOUBTFUL[case]
     file, n = text(tmp_path, "v.csv", content), content.count("\n")
     with pytest.raises(
-        ValueError, match=r"v\.csv .* may be headings or the first sample.*--header v="
+        ValueError, match=r"v\.csv .* may be column names or the first sample.*--header v="
     ):
         read_views([file])
     for answers, rows in ((["no"], n), (["v=yes"], n - 1), (["yes", "v=no"], n)):
@@ -354,11 +354,11 @@ def test_every_decision_is_told(tmp_path):
     np.save(tmp_path / "b.npy", np.arange(12.0)[:, None] / 7)
     frame(2, list(range(100, 112))).to_csv(tmp_path / "c.csv", index_label="nr")
     assert read_views([tmp_path / name for name in ("a.csv", "b.npy", "c.csv")]).decisions == [
-        "a.csv: 12 samples in rows, 3 features in columns; the first line is headings; sample ids from "
-        "the column 'who' ('s0', 's1', …)",
+        "a.csv: 12 samples in rows, 3 features in columns; the first line has column names; sample ids "
+        "from the column 'who' ('s0', 's1', …)",
         "b.npy: 12 samples in rows, 1 feature in columns; no sample ids; rows are matched by position",
-        "c.csv: 12 samples in rows, 4 features in columns; the first line is headings; no sample ids; rows "
-        "are matched by position; the first column 'nr' is read as a feature (if it names the "
+        "c.csv: 12 samples in rows, 4 features in columns; the first line has column names; no sample ids; "
+        "rows are matched by position; the first column 'nr' is read as a feature (if it names the "
         "samples, add --index nr)",
     ]
 

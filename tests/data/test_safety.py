@@ -592,11 +592,9 @@ def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr("manyview.engines.files.disk.open_rows", never)
         again = mv.load(saved)
-        with pytest.raises(
-            ValueError, match=r"'view0' \(v0.npy\).*opens no file that you do not name"
-        ):
+        with pytest.raises(ValueError, match=r"'view0' \(v0.npy\).*opens only files that you name"):
             again.predict(views)
-        with pytest.raises(ValueError, match="do not name"):
+        with pytest.raises(ValueError, match="only files that you name"):
             mv.load(saved, fitted_on=tmp_path / "other.npy").predict(views)
     expected = model.predict(views)
     for given in (files, [mv.on_disk(file) for file in files]):
@@ -607,7 +605,7 @@ def test_a_model_opens_only_files_that_are_named_again(fitted_files, monkeypatch
     np.testing.assert_array_equal(mv.load(saved, fitted_on=moved).predict(views), expected)
     # Saved once more, they are to be named once more.
     again = mv.load(saved, fitted_on=moved)
-    with pytest.raises(ValueError, match="do not name"):
+    with pytest.raises(ValueError, match="only files that you name"):
         mv.load(again.save(tmp_path / "again.npz")).predict(views)
     with pytest.raises(ValueError, match=r"names the view 'x', but .* from files are: .*view1"):
         mv.load(saved, fitted_on={"x": files[0]})
@@ -624,7 +622,7 @@ def test_a_checkpoint_opens_only_the_files_of_the_fit(tmp_path):
     found = read_state(tmp_path / "c", "checkpoint", [mine])
     np.testing.assert_array_equal(found["mine"].load(), X)
     assert isinstance(found["theirs"], DiskMatrix)
-    with pytest.raises(ValueError, match="opens no file that you do not name"):
+    with pytest.raises(ValueError, match="opens only files that you name"):
         found["theirs"].load()
 
 

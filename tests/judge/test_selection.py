@@ -45,7 +45,7 @@ def test_two_distant_groups_are_found_in_narrow_views(n_features, n_views):
     views = [rng.standard_normal((200, n_features)) + 8 * y[:, None] for _ in range(n_views)]
     found = select_n_clusters(views, random_state=0)
     assert found.found and found.n_clusters == 2 and not found.doubtful
-    assert "falls apart into 2 parts" in str(found)
+    assert "falls into 2 separate parts" in str(found)
 
 
 def test_ten_clusters_of_the_synthetic_data():
@@ -145,7 +145,7 @@ def test_there_is_no_cliff_at_the_threshold(shift, found, doubtful, monkeypatch)
     assert (chosen.found, chosen.doubtful) == (found, doubtful)
     assert chosen.n_clusters == (3 if found else 1)
     assert chosen.runner_up == (3 if doubtful and not found else None)
-    assert f"The difference is {shift:.1f} standard deviations, and 5 are required" in str(chosen)
+    assert f"The difference is {shift:.1f} standard deviations; 5 are required" in str(chosen)
 
 
 # --- laws ---------------------------------------------------------------------------------------

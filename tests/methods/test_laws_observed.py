@@ -308,7 +308,7 @@ def test_rounding_that_takes_all_is_told(scale):
 def test_a_view_that_is_nearly_all_level_is_told(scale, level):
     views, _ = blobs()
     model = mv.WMNMF(3, scale=scale, random_state=0)
-    with pytest.warns(UserWarning, match="view 'view1' varies by .* scale='minmax'"):
+    with pytest.warns(UserWarning, match="view 'view1' is nearly constant.* scale='minmax'"):
         model.fit([views[0], views[1] + level])
     with warnings.catch_warnings():
         warnings.simplefilter("error")

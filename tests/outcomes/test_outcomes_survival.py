@@ -254,7 +254,7 @@ def test_events_that_compare_nobody():
     assert 0.9 < found.p_value <= 1  # the event falls on one of two equal clusters
     assert told(found, "A test of 1 event in all")
     found = survival([0, 0, 1], [1, 2, 9], [0, 0, 1])
-    assert np.isnan(found.p_value) and told(found, "No event happens while")
+    assert np.isnan(found.p_value) and told(found, "no event happens while")
     found = survival([0, 0, 1, 1], [5, 5, 5, 5], [1, 1, 1, 1])  # all at once
     assert np.isnan(found.p_value) and [c.median for c in found.curves] == [5, 5]
     assert all(np.isnan(c.lower[-1]) and np.isnan(c.upper[-1]) for c in found.curves)
@@ -281,7 +281,7 @@ def test_a_claim_of_the_approximation_that_does_not_hold_is_told():
     time, event = np.r_[0.5, np.arange(1, 200)], np.r_[1, np.arange(1, 200) % 2]
     found = survival(["odd"] + ["rest"] * 199, time, event)
     assert found.test.p_asymptotic < 1e-20 and found.p_value >= 1 / 200 * 0.5
-    assert told(found, "does not hold here")
+    assert told(found, "is not valid here")
 
 
 def test_a_cluster_censored_before_the_first_event_adds_no_degree_of_freedom():

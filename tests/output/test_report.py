@@ -163,7 +163,7 @@ def test_the_page_speaks_apart_of_observations_in_one_view(tmp_path):
     np.testing.assert_array_equal(model.reliance_[:6], np.tile([1.0, 0, 0], (6, 1)))
     np.testing.assert_array_equal(model.reliance_[6:9], np.tile([0, 0, 1.0], (3, 1)))
     page = (out / "report.html").read_text(encoding="utf-8")
-    assert "9 of 60 samples have one view only" in page
+    assert "9 of 60 samples have only one view" in page
     assert "6 by “rna”, 3 by “counts”" in page and "guess" not in page
     departures = pd.read_csv(out / "sample_weights.csv")["departure"]
     assert (departures[:9] == 0).all()  # to lack views is not unusual

@@ -573,7 +573,7 @@ def crosstab(labels: Any, classes: Any, *, ids: Any = None) -> Crosstab:
         notes.append(f"Left out: {missing} without a class{such}.")
     codes, names = coded(there)
     if len(names) > MANY_CLASSES:
-        notes.append(f"There are {len(names)} classes of {len(there)} samples: or are they ids?")
+        notes.append(f"There are {len(names)} classes for {len(there)} samples; they may be ids.")
     groups = matched.groups.only(known).without_empty()
     counts = counted_pairs(groups.codes, codes, len(groups.names), len(names))
     most, sizes = counts.max(axis=1), counts.sum(axis=1)

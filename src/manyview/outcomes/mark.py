@@ -453,7 +453,7 @@ def per_total(X: Matrix) -> Matrix:
 
 def _tell(name: str, tests: FeatureTests, groups: Groups, notes: list[str]) -> None:
     if len(groups.names) < 2:
-        alone = "There is one cluster only; no feature can set it apart."
+        alone = "There is one cluster only; testing features needs two or more."
         notes += [] if alone in notes else [alone]
         return
     large = groups.sizes >= LEAST_MEMBERS

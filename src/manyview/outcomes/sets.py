@@ -2,12 +2,12 @@
 
 Every cluster is compared with all other samples by the standardized difference z of mean ranks of each
 feature, and a set by how far the mean z of its features lies from that of all others (a competitive test
-as CAMERA is, Wu & Smyth 2012). That mean varies for two reasons. Features of a set are correlated: shuffled
-labels give it the variance u of the mean residual of the set, the residuals being those within clusters,
-standardized, less their mean over all features of each sample. And clusters differ in many features,
-whatever their sets: what the z of all features vary by beyond v, the variance of a single residual, is
-divided by the number of features in the set. `benchmarks/calibration.py --only "gene sets"` measures that
-both together give p ≤ .05 in 5%; either alone does not.
+as CAMERA is, Wu & Smyth 2012). The variance of this mean has two parts. First, features of a set are
+correlated: with shuffled labels, the variance is u, that of the mean residual of the set (residuals
+within clusters, standardized, minus their mean over all features of each sample). Second, clusters
+differ in many features of all sets: the variance of z over all features, minus the variance v of a
+single residual, is divided by the number of features in the set. With both parts, p ≤ .05 in 5% of
+random cases (`benchmarks/calibration.py --only "gene sets"`); with one part it is not.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def gene_sets(
     notes: list[str] = []
     groups, rows = groups_of_views(labels, given, ids, notes)
     if len(groups.names) < 2:
-        raise ValueError("there is one cluster only; no gene set can set it apart")
+        raise ValueError("there is one cluster only; testing gene sets needs two or more")
     parts = []
     for name, chosen in found.items():
         own, here, s = groups, rows, given.names.index(name)

@@ -388,7 +388,7 @@ def cox(
             ]
             if lost:
                 notes.append(
-                    f"{_clusters(lost)} without a hazard ratio, which grows without bound: too few events."
+                    f"{_clusters(lost)} without a hazard ratio: there are too few events to estimate it."
                 )
         except ArithmeticError as failure:
             notes.append(f"No hazard ratios were found: {failure}.")
@@ -681,8 +681,8 @@ def survival(
     pairwise : bool, default=True
         Also test every pair of clusters.
     min_size : int, default=1
-        Clusters with fewer members get a curve and no test. A test of all clusters remains right
-        with tiny ones among them, but sees less.
+        Clusters with fewer members get a curve and no test. Tiny clusters do not invalidate the test of
+        all clusters, but reduce its power.
     permutations : int, optional
         By default 9,999, fewer (at least 499) for more than 5,000 samples; 0: asymptotic
         p-values only.
@@ -841,8 +841,8 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
         remarks.append(f"None of the {sum(c.n for c in curves)} samples has an event; no test.")
     elif np.isnan(test.p_value):
         remarks.append(
-            "No event happens while members of two clusters are observed, or all of them have it at "
-            "once; no test."
+            "No test: no event happens while at least two clusters are observed, or all events "
+            "happen at the same time."
         )
     elif events < FEW_EVENTS:
         remarks.append(f"A test of {counted(events, 'event')} in all has little power.")
@@ -852,7 +852,7 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
             f"{quoted(c.cluster)} ({counted(c.n, 'member')}, {counted(c.n_events, 'event')})"
             for c in small
         )
-        remarks.append(f"Small clusters, whose curves and medians say little: {sizes}.")
+        remarks.append(f"Small clusters, whose curves and medians are uncertain: {sizes}.")
     if test.degrees and test.degrees < n_tested - 1:
         remarks.append(
             "Some clusters have no member at risk at any event and do not enter the test."
@@ -867,7 +867,7 @@ def _remarks(found: Survival, n_tested: int) -> list[str]:
         and test.p_value > 2 / test.permutations
     ):
         remarks.append(
-            f"The χ² approximation would claim p = {test.p_asymptotic:.2g}; it does not hold here."
+            f"The χ² approximation gives p = {test.p_asymptotic:.2g}, but is not valid here."
         )
     return remarks
 
@@ -896,13 +896,13 @@ def _remarks_on_means(found: Survival, share: float) -> list[str]:
     if few:
         remarks.append(
             f"Few members are still at risk at the horizon, time {horizon:.4g}, in cluster "
-            f"{', '.join(few)}: its restricted mean and differences from it rest on them. "
+            f"{', '.join(few)}, so its restricted mean and differences from it are uncertain. "
             "Choose a smaller horizon, or ignore them."
         )
     if short := [c.cluster for c, mean, _ in pairs if np.isnan(mean)]:
         remarks.append(
-            f"{_clusters(short)} not observed up to time {horizon:.4g} and without a restricted mean; "
-            "a smaller horizon would give one."
+            f"{_clusters(short)} not observed up to time {horizon:.4g}, so without a restricted mean; "
+            "choose a smaller horizon."
         )
     if unsure := [c.cluster for c, mean, error in pairs if np.isnan(error) and not np.isnan(mean)]:
         remarks.append(

@@ -216,7 +216,7 @@ def _endpoint(asked: ClinicalOptions, table: ClinicalTable) -> tuple[str | None,
     if asked.time is None and asked.event is None:
         if found.doubt is not None:
             return None, None, in_options(f"{found.note}; {question(found.doubt)}")
-        advice = "; name others by" if found.time else "; name them by"
+        advice = "; choose other columns with" if found.time else "; choose them with"
         advice = f"{advice} --time COLUMN and --event COLUMN" if found.note else ""
         return found.time, found.event, found.note + advice
     time, event, value = found.time, found.event, None

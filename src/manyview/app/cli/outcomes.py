@@ -111,7 +111,7 @@ def _gene_sets(out: Path) -> Any:
 
 
 def _survival(out: Path, about: dict[str, Any]) -> list[Any]:
-    mean = f"mean to time {about['horizon']:.4g} (at risk then)"
+    mean = f"mean up to {about['horizon']:.4g} (at risk)"
     table = Table("cluster", "samples", "events", "median", mean, title="Survival")
     for row in read_csv(out / "survival.csv"):
         median = f"{float(row['median']):.4g}" if row["median"] else "not reached"
@@ -146,7 +146,7 @@ def _digits(value: Any) -> str:
 
 
 def _clinical(out: Path) -> Any:
-    table = Table("column", "kind", "q", "effect", "most marked", title="Clinical columns")
+    table = Table("column", "kind", "q", "effect", "largest difference", title="Clinical columns")
     rows = sorted(
         read_csv(out / "clinical_tests.csv"),
         key=lambda row: (float(row["q_value"] or "inf"), -float(row["effect"] or 0)),

@@ -36,7 +36,9 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     ask.check_clinical()
     given_beside = ask.clinical is not None or ask.labels is not None
     if ask.report is None and (given_beside or ask.gene_sets is not None):
-        raise ValueError("clinical tables, known classes and gene sets go with --report FOLDER")
+        raise ValueError(
+            "--clinical, --labels and --gene-sets need --report FOLDER, where their results are written"
+        )
     check_file(out, ask.force)
     restored(model_file)
     _refuse_adjusted(model_file)
@@ -52,7 +54,7 @@ def run_predict(ask: PredictRequest, voice: Voice) -> None:
     allows, robust = held.may_lack, isinstance(model, RobustWMNMF)
     if not robust and (ask.rescale or ask.report):
         raise ValueError(
-            f"--rescale and --report need a model of --method robust; {model_file} is none"
+            f"--rescale and --report need a model of --method robust; {model_file} has another method"
         )
     with voice.busy("reading the files") as tell:
         data = read_views(

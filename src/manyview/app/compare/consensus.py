@@ -83,7 +83,9 @@ def agreed(
         columns |= {f"cluster:{name}": chosen[name] for name in labels if name in chosen}
         tables["consensus.csv"] = frame(columns)
     elif len(voters) > 1:
-        notes.append(f"No consensus of more than {MOST_SAMPLES} samples: it counts all pairs.")
+        notes.append(
+            f"No consensus: with more than {MOST_SAMPLES} samples, counting all pairs takes too long."
+        )
     if len(chosen) > 1:
         ari = {f"with:{a}": [shared_ari(x, y) for y in chosen.values()] for a, x in chosen.items()}
         tables["agreement.csv"] = frame({"method": list(chosen), **ari})

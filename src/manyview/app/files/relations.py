@@ -165,8 +165,8 @@ def _by_ids(
         return found.for_unseen(fitted if len(fitted) else None).take(order), []
     if list(part.ids) != list(part.features):
         raise ValueError(
-            f"{file} has other samples in its rows than in its columns, or in another order; a relation "
-            "has the same ones in both"
+            f"{file} has other samples in its rows than in its columns, or in another order; both need "
+            "the same samples in the same order"
         )
     found = cls(part.matrix)
     found.check(file)

@@ -88,7 +88,7 @@ class FileView:
             f"{self.file}: {n} sample{'s' * (n != 1)} in {rows}, {m} feature{'s' * (m != 1)} in {columns}"
         ]
         if self.headed is not None:
-            told.append(f"the first line is {'headings' if self.headed else 'a sample'}")
+            told.append(f"the first line {'has column names' if self.headed else 'is a sample'}")
         if self.ids is None:
             told.append("no sample ids; rows are matched by position")
         else:
@@ -214,10 +214,9 @@ def tumors_of_patients(
         n = len(several) - 1
         others = f"; so {'has' if n == 1 else 'have'} {n} other patient{'s' * (n > 1)}" if n else ""
         raise ValueError(
-            f"the patient {patient} has several tumor samples, {shown}{others}; a patient with two rows "
-            "has double weight, and two tumors are no single sample: say --tumors one to use one of "
-            "each patient (the sample type that most files have, then the lowest), or --tumors all "
-            "to treat every tumor sample as a sample of its own"
+            f"the patient {patient} has several tumor samples, {shown}{others}: add --tumors one to use "
+            "one tumor sample of each patient (the sample type that most files have, then the lowest), "
+            "or --tumors all to use all as separate samples (these patients then have more weight)"
         )
     if several and tumors == TUMORS[0]:
         dropped = _all_but_one(several)

@@ -99,7 +99,9 @@ def settle(
     nameless = [j for j, name in enumerate(header) if not name and frame.iloc[:, j].isna().all()]
     if nameless:  # separators at the ends of lines
         n = len(nameless)
-        notes.append(f"{file}: {n} column{'s' * (n > 1)} without heading and numbers left out")
+        notes.append(
+            f"{file}: {n} column{'s' * (n > 1)} without a name and without values left out"
+        )
         frame = frame.drop(columns=[frame.columns[j] for j in nameless])
         frame.columns = range(frame.shape[1])
         header = [name for j, name in enumerate(header) if j not in nameless]
@@ -117,7 +119,7 @@ def settle(
     if about:
         texts = [j for j in texts if j not in about]
         dropped += about
-        notes.append(f"{file}: {_named(header, about)} left out, being text about features")
+        notes.append(f"{file}: {_named(header, about)} left out: text about features")
     spread: dict[int, Any] = {}
     if texts and asked.one_hot:
         for j in texts:
@@ -126,12 +128,12 @@ def settle(
             if len(words) <= MOST_CATEGORIES:
                 spread[j] = words
         if spread:
-            notes.append(f"{file}: {_named(header, list(spread))} made columns of 0 and 1")
+            notes.append(f"{file}: {_named(header, list(spread))} turned into columns of 0 and 1")
     left = [j for j in texts if j not in spread]
     if left and not asked.drop_text:
         raise ValueError(_complaint(file, frame, header, left, asked))
     if left:
-        notes.append(f"{file}: {_named(header, left)} left out, being text")
+        notes.append(f"{file}: {_named(header, left)} left out: text")
     if not texts and not dropped:
         return frame, header, notes
     return (*_kept(frame, header, {*dropped, *left}, spread), notes)
@@ -262,14 +264,14 @@ def _part(file: str, kind: str, cells: RawTable, asked: Asked) -> FileView:
         first = [text_of(cell) for cell in cells.frame.iloc[0, :4]]
         shown = ", ".join(first) + ", …" * (cells.frame.shape[1] > 4)
         raise ValueError(
-            f"the first line of {file} ({shown}) may be headings or the first sample; say which: --header "
+            f"the first line of {file} ({shown}) may be column names or the first sample; add --header "
             f"{quote(asked.view)}=yes or --header {quote(asked.view)}=no"
         )
     frame, header, headed = cells.frame, cells.header, cells.headed
     notes = list(cells.notes)
     if not headed:
         notes.append(
-            f"{file} has no line of headings: its first line is read as a sample and its columns are "
+            f"{file} has no column names: its first line is read as a sample, and its columns are "
             f"called column 1 to column {len(header)}"
         )
     place = _id_place(file, cells, asked.index)

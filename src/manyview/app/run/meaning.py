@@ -79,7 +79,9 @@ class Known:
                 raise ValueError(f"the clinical table has no column {name!r}")
         if self.time is not None:
             if own := {self.time, self.event} & set(self.covariates):
-                raise ValueError(f"{own.pop()!r} is the outcome of survival and no covariate")
+                raise ValueError(
+                    f"{own.pop()!r} is a column of the survival outcome; leave it out of the covariates"
+                )
             self.survival([0] * len(self.clinical[self.time]), 0)
 
     def events(self) -> tuple[Any, str]:

@@ -32,13 +32,13 @@ def warnings_about(model: Estimator, views: Views, ids: list[str], found: Findin
     notes = []
     if not np.any(model.consensus_):
         notes.append(
-            "The consensus is zero everywhere: the regularizer has driven it there, and the "
-            "clusters mean nothing. Lower beta."
+            "The consensus is zero everywhere, because the regularizer is too strong, and the "
+            "clusters mean nothing. Use a smaller beta (in Python)."
         )
     if model.stop_reason_ == Stop.MAX_ITER:
         notes.append(
             f"The fit stopped after {model.n_iter_} iterations before the objective settled. "
-            "Raise max_iter and fit again."
+            "Labels hardly change after that; in Python, max_iter sets the number."
         )
     if len(views) > 1:
         notes += _views(model, views, found)

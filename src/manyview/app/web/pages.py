@@ -47,7 +47,10 @@ MEANINGS = {
         "missing": "A row of zeros is missing",
         "observed": "A row of zeros is a value",
     },
-    "header": {"yes": "The first line is headings", "no": "The first line is data already"},
+    "header": {
+        "yes": "The first line has the names of the columns",
+        "no": "The first line is a sample",
+    },
 }
 
 

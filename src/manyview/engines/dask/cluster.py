@@ -149,7 +149,7 @@ def current_client() -> Any:
         return None
     if client.asynchronous:  # in the thread of its event loop: its answers are coroutines
         raise RuntimeError(
-            "the current Dask client is asynchronous, and a fit waits for its answers; fit in another "
+            "the current Dask client is asynchronous, and a fit needs a synchronous one; fit in another "
             "thread, as in: await asyncio.to_thread(model.fit, views), or use a Client made without "
             "asynchronous=True"
         )

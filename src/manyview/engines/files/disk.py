@@ -126,8 +126,8 @@ class DiskMatrix(RowSource):
     def _open(self, most: float = 0) -> RowFile:
         if self.only_named:
             raise ValueError(
-                f"the saved model reads {self.label} for this, from {self.path}, and opens no file that "
-                "you do not name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
+                f"the saved model needs {self.label} from {self.path} for this, but opens only files that "
+                "you name: load it by mv.load(model, fitted_on=[file]), or give --fitted-on FILE"
             )
         check_no_pipe(self.path)
         kind = self.kind or Path(self.path).suffix.lower()

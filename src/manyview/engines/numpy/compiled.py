@@ -92,7 +92,7 @@ def keeps_code(function: Callable[[], None]) -> bool:
     failed = f"not in {SETTING} ({chosen!r}), " if chosen else ""
     warn_user(
         f"numba cannot keep compiled code, {failed}not next to the package and not in the home folder; "
-        f"every run compiles again. Set {SETTING} to a folder that only you can write to choose the place"
+        f"every run compiles again. Set {SETTING} to a folder of your own that no one else can write to"
     )
     return bool(folder) and accepted()
 

@@ -145,8 +145,8 @@ class Relation(ABC):
         n, m = self.shape
         if not self.unseen and n != m:
             raise ValueError(
-                f"view {name!r} is a {self.kind} of shape {self.shape}; for a fit its rows and columns "
-                "are the same samples. Of unseen ones, predict takes (unseen, fitted)"
+                f"view {name!r} is a {self.kind} of shape {self.shape}; a fit needs the same samples in "
+                "rows and columns, and predict new samples in rows, fitted samples in columns"
             )
 
     def present(self) -> Array:
@@ -210,7 +210,7 @@ def without_missing(matrix: Array, cls: str) -> Array:
         i, j = np.argwhere(unknown & ~expected)[0]
         raise ValueError(
             f"{cls} has {int((unknown & ~expected).sum())} NaN entries (the first at row {i}, column "
-            f"{j}) of samples that are there; a sample is known to all others or to none"
+            f"{j}) in rows with other values; a missing sample is NaN in its whole row and column"
         )
     return np.where(expected | unknown, 0, matrix)
 
@@ -433,8 +433,8 @@ class KernelView(Dissimilarity):
         spread = float(np.ptp(fitted)) if len(fitted) else 0.0
         if spread > ASYMMETRY * float(np.abs(fitted).max(initial=0)):
             raise ValueError(
-                "unseen rows of a KernelView need diagonal=[...], how similar each is to itself: the "
-                f"fitted ones differ in that (from {fitted.min():g} to {fitted.max():g})"
+                "new rows of a KernelView need diagonal=[...], the similarity of each new sample to "
+                f"itself: those of the fit range from {fitted.min():g} to {fitted.max():g}"
             )
         return np.full(self.shape[0], fitted.mean() if len(fitted) else 0.0)
 
