@@ -36,8 +36,8 @@ def test_there_are_examples_and_pages():
 def test_an_example_runs_and_draws(path, monkeypatch):
     drawn = []
     monkeypatch.setattr(plt, "show", lambda: drawn.extend(plt.get_fignums()))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # a reader should not meet one unexplained
+    with warnings.catch_warnings(action="error", category=UserWarning):
+        # a reader should not meet one unexplained
         runpy.run_path(str(path))
     plt.close("all")
     assert drawn

@@ -28,8 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
 
 
 def mudata(frames=FRAMES):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return md.MuData({name: ad.AnnData(X.copy()) for name, X in frames.items()})
 
 
@@ -156,8 +155,7 @@ def test_parts_of_containers_are_written_to_without_a_warning(make):
     whole = make()
     some = whole[whole.obs_names[:50]]
     views = None if make is mudata else ["X", "protein", "image"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with warnings.catch_warnings(action="error", category=UserWarning):
         model = mv.tl.cluster(some, 3, views=views)
     assert_holds(some, model)
     for table in [some] if make is one_anndata else some.mod.values():
@@ -422,8 +420,7 @@ def test_scanpy_goes_on_from_the_fused_graph(make):
     data = make()
     views = None if make is mudata else ["X", "protein", "image"]
     mv.tl.cluster(data, views=views)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         sc.tl.umap(data, neighbors_key="manyview", random_state=0)
         sc.tl.leiden(data, neighbors_key="manyview", flavor="igraph", n_iterations=2)
         sc.tl.diffmap(data, neighbors_key="manyview", n_comps=4)
@@ -468,8 +465,7 @@ def test_raw_counts_are_announced_with_the_remedy_and_normalized_data_are_not():
 
 def test_a_notebook_of_scanpy_runs_as_it_is():
     sc = pytest.importorskip("scanpy", reason="scanpy is no dependency of the tests; install it")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
         data, truth = counted_cells()
         adata = data.mod["rna"]
         adata.layers["counts"] = adata.X.copy()
@@ -499,8 +495,7 @@ def test_a_notebook_goes_on_from_our_neighbors(tmp_path):
     pytest.importorskip("igraph")
     data, truth = counted_cells()
     data.mod["rna"].write_h5ad(tmp_path / "cells.h5ad")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", FutureWarning)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
         adata = sc.read_h5ad(tmp_path / "cells.h5ad")
         sc.pp.filter_cells(adata, min_genes=5)
         sc.pp.filter_genes(adata, min_cells=3)
@@ -524,7 +519,6 @@ def test_muon_draws_what_was_written():
     sc = pytest.importorskip("scanpy")
     data = mudata()
     mv.tl.cluster(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         sc.tl.umap(data, neighbors_key="manyview")
         assert mu.pl.umap(data, color="manyview", show=False) is not None

@@ -358,8 +358,8 @@ def _check_fit(solver: Any, regularizer: Any, label: str, random_state: int) -> 
         assign_labels="argmax",
         random_state=random_state,
     )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of a problem this small, clusters may well be empty
+    with warnings.catch_warnings(action="ignore"):
+        # of a problem this small, clusters may well be empty
         model.fit(views)
     for factor in (*model.components_, *model.coefficients_):
         _check_factor(factor, factor, f"{label}: a factor of a fit")

@@ -123,15 +123,13 @@ def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dic
 
 def quiet_presence(views: Views, zero_rows: ByView = "auto") -> list[Array]:
     """Which rows are present, without warnings, which the fit gives."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return presence(views, zero_rows)[0]
 
 
 def settled_zeros(views: Views, zero_rows: ByView) -> dict[str, str]:
     """What a row of zeros is in each view: refits of some of the rows take it as the whole fit does."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return presence(views, zero_rows)[1]
 
 

@@ -413,8 +413,7 @@ def stability(
     runs = np.full((n_runs, n), -1)
     for run, rows in enumerate(resamples(n, fraction, n_runs, rng)):
         # The fit of all samples has said what there is to say about the data.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning):
             some = None if batch is None else batch[rows]
             more = {} if some is None or (some == some[0]).all() else {"batch": some}
             runs[run, rows] = _seeded(again, rng).fit_predict(part(rows), **more)

@@ -321,9 +321,8 @@ def _path(
         U = [np.hstack([u, m / c]) for u, m, c in zip(U, np.split(more_U, ends), unit, strict=True)]
         init = {"components": [u.T for u in U], "coefficients": V}
         own.set_params(n_clusters=K, n_components=K, init=init)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore"):
             # Of internal blocks; a fit of the whole gives its own warnings.
-            warnings.simplefilter("ignore")
             own.fit(Xs)
         V, U = list(own.coefficients_), [u.T for u in own.components_]
         yield own

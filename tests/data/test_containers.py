@@ -51,8 +51,7 @@ def anndatas():
 
 def mudata():
     md = pytest.importorskip("mudata")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return md.MuData(anndatas())
 
 
@@ -128,8 +127,7 @@ def test_one_anndata_has_views_in_x_layers_and_obsm():
 def test_modalities_of_different_cells_are_joined_in_the_order_of_the_mudata():
     md, ad = pytest.importorskip("mudata"), pytest.importorskip("anndata")
     parts = {"rna": FRAMES["rna"].iloc[:35], "protein": FRAMES["protein"].iloc[::-1].iloc[:37]}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         data = md.MuData({name: ad.AnnData(X) for name, X in parts.items()})
     sparse = {"rna": sp.csr_array(parts["rna"].to_numpy())}
     model = mv.RobustWMNMF(3, random_state=0).fit(data)

@@ -463,8 +463,7 @@ def test_single_cell_files_keep_ids_features_and_sparsity(tmp_path):
     one = ad.AnnData(frame(0).add_prefix("rna"))
     two = ad.AnnData(sp.csr_matrix(frame(1).to_numpy()[::-1]), obs=pd.DataFrame(index=IDS[::-1]))
     one.write_h5ad(tmp_path / "one.h5ad")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         md.MuData({"rna": one, "atac": two}).write(tmp_path / "both.h5mu")
     read = read_views([tmp_path / "one.h5ad", tmp_path / "both.h5mu"])
     assert list(read.views) == ["one", "rna", "atac"] and list(read.sample_names) == IDS

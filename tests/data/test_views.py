@@ -19,7 +19,6 @@ A, B = np.arange(12.0).reshape(4, 3), np.ones((4, 2))
 
 
 def test_forms_give_the_same_views():
-    pd = pytest.importorskip("pandas")
     ids = list("wxyz")
     frames = {"a": pd.DataFrame(A, index=ids, columns=["f", "g", "h"]), "b": pd.DataFrame(B, ids)}
     forms = [
@@ -59,7 +58,6 @@ def test_precision_is_kept_where_it_is_safe():
 
 
 def bad_frames(kind):
-    pd = pytest.importorskip("pandas")
     if kind == "text":
         return {"a": pd.DataFrame({"sex": ["m", "f"], "age": [1, 2]})}
     if kind == "twice":
@@ -217,7 +215,6 @@ def test_the_users_matrix_is_not_touched():
 
 
 def test_odd_frames():
-    pd = pytest.importorskip("pandas")
     columns = pd.MultiIndex.from_product([["a"], ["x", "y", "z"]])
     assert as_views([pd.DataFrame(A, columns=columns)]).feature_names[0][0] == "('a', 'x')"
     nullable = pd.DataFrame({"i": pd.array([1, None, 3], "Int64"), "f": [1.0, 2.0, 3.0]})
@@ -239,7 +236,6 @@ def test_zero_rows_constant_columns_and_duplicates_work():
 
 
 def test_views_without_a_common_id_are_refused_and_chains_are_not():
-    pd = pytest.importorskip("pandas")
     a, b, text = pd.DataFrame(A, list("wxyz")), pd.DataFrame(B, list("stuv")), list("1234")
     with pytest.raises(ValueError, match=r"view 'b' shares no sample id.*'w'.*'s'"):
         as_views({"a": a, "b": b}, allow_missing=True)

@@ -498,8 +498,8 @@ def test_the_robust_method_leaves_large_dask_arrays_on_the_workers(
     for path, X in zip(files, (wide, other), strict=True):
         np.save(path, X)
     params = {"n_clusters": 3, "random_state": 0}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a row of zeros counts as missing
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # a row of zeros counts as missing
         model = mv.RobustWMNMF(**params, engine="dask").fit(lazy)
         read = mv.RobustWMNMF(**params).fit([mv.on_disk(path) for path in files])
         kept = mv.RobustWMNMF(**params).fit(given)

@@ -127,8 +127,7 @@ def test_a_row_of_zeros_says_the_same_wherever_rows_are(place):
     counts = binary * rng.integers(1, 5, binary.shape)
     empty = np.flatnonzero(~binary.any(axis=1))
     assert len(empty) > 3
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model = robust(**place.params).fit(place.views([views[0], binary, -binary, counts]))
     assert list(model.zero_rows_.values())[1:] == ["observed", "observed", "missing"]
     assert (model.sample_weights_[empty, 3] == 0).all()

@@ -162,8 +162,7 @@ def clusters(n: int, n_clusters: int, seed: int = 0) -> list[np.ndarray]:
 
 
 def fit(views, n_clusters=3, **params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return mv.RobustWMNMF(n_clusters, random_state=0, **params).fit(views)
 
 

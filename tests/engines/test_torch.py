@@ -426,8 +426,8 @@ def test_the_robust_loop_does_not_wait_for_the_card():
 
 @contextmanager
 def not_waiting(forbidden):
-    with warnings.catch_warnings():  # PyTorch calls the mode a prototype
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # PyTorch calls the mode a prototype
         torch.cuda.set_sync_debug_mode("error" if forbidden else "default")
     try:
         yield

@@ -518,8 +518,8 @@ def test_characters_that_do_things_are_shown_and_not_done(tmp_path):
         progress=False,
     )
     assert found.table["status"].tolist() == ["ok"]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # matplotlib warns of characters it has no shape for
+    with warnings.catch_warnings(action="error"):
+        # matplotlib warns of characters it has no shape for
         found.save(tmp_path, command=name)
     page = (tmp_path / "comparison.html").read_text(encoding="utf-8")
     assert not set(page) & set("\x00\x1b\u202e")

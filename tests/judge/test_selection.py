@@ -87,8 +87,7 @@ def test_few_distant_clusters_are_not_denied(sizes, spread):
     """Few distant clusters stretch the covariance: a cloud with it has high modularity at many clusters."""
     rng, y = np.random.default_rng(len(sizes)), np.repeat(range(len(sizes)), sizes)
     views = [rng.normal(spread * rng.standard_normal((len(sizes), m))[y], 1) for m in (30, 40)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoClustersWarning)
+    with warnings.catch_warnings(action="ignore", category=NoClustersWarning):
         chosen = quick(views, range(2, 11))
     assert chosen.found or (chosen.doubtful and chosen.runner_up == len(sizes))
 
@@ -139,8 +138,7 @@ def test_there_is_no_cliff_at_the_threshold(shift, found, doubtful, monkeypatch)
         return np.where(np.equal(candidates, 3), 0.2 + swing, 0.1), none, none, none
 
     monkeypatch.setattr(criteria, "separation", of)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NoClustersWarning)
+    with warnings.catch_warnings(action="ignore", category=NoClustersWarning):
         chosen = quick(groups(3), [2, 3, 4])
     assert (chosen.found, chosen.doubtful) == (found, doubtful)
     assert chosen.n_clusters == (3 if found else 1)
@@ -192,8 +190,7 @@ def test_missing_views_missing_entries_and_sparse_views():
     views[1][25:30] = np.nan
     views[0][25] = np.nan  # missing everywhere
     counts = rng.poisson(np.where(np.arange(60) % 3 == np.arange(150)[:, None] % 3, 0.3, 0.01))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         chosen = quick([*views, sp.csr_array(counts)], [2, 3, 4])
     assert chosen.n_clusters == 3
 
@@ -221,8 +218,7 @@ def test_copies_are_no_candidates():
 @pytest.mark.parametrize("n_views", [1, 2])
 def test_clean_categories_are_clusters(n_kinds, n_views):
     y = np.arange(200) % n_kinds
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)
+    with warnings.catch_warnings(action="error", category=UserWarning):
         warnings.simplefilter("ignore", ConvergenceWarning)  # of k-means on three points
         found = quick([np.eye(n_kinds)[y]] * n_views, range(2, 8))
     assert found.found and found.n_clusters == n_kinds
@@ -232,8 +228,7 @@ def test_frequent_kinds_among_rare_ones_are_named():
     rng = np.random.default_rng(0)
     y = np.arange(200) % 4
     noisy = [np.where(rng.random(200) < 0.1, rng.integers(4, size=200), y) for _ in range(2)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         found = quick([np.eye(4)[z] for z in noisy], range(2, 8))
     assert found.n_clusters == 4 or "set n_clusters=4" in str(found)
 

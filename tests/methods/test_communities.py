@@ -203,8 +203,7 @@ def test_stability_looks_for_communities_in_every_part():
 @needed
 def test_one_group_may_be_one_cluster():
     views, _ = blobs(60, clusters=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model = fitted(views, resolution=0.01)
     assert model.n_clusters_ == 1 and set(model.labels_) == {0}
 

@@ -26,8 +26,7 @@ def some_views(n=60, seed=0):
 
 
 def fitted(views, n_clusters=3, **params):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return RobustWMNMF(n_clusters, random_state=0, max_iter=15, **params).fit(views)
 
 
@@ -237,8 +236,7 @@ def test_no_finding_is_a_finding_if_zeros_are_observed():
     empty = ~views["mut"].any(axis=1)
     with pytest.warns(UserWarning, match=r"zero throughout .* zero_rows=\{'mut': 'observed'\}"):
         RobustWMNMF(3, random_state=0, zero_rows="missing").fit(views)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model = RobustWMNMF(3, random_state=0, zero_rows={"mut": "observed"}).fit(views)
     assert not fitted(views, zero_rows="missing").sample_weights_[empty, 0].any()
     assert (model.sample_weights_[empty & (y == 0), 0] > 0).mean() > 0.9

@@ -23,8 +23,7 @@ def data():
 
 
 def fit(data, **settings):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return mv.RobustWMNMF(K, random_state=0, **settings).fit(data)
 
 

@@ -37,8 +37,7 @@ SHIFTABLE = [
 
 
 def quietly(fit, *args):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return fit(*args)
 
 
@@ -310,8 +309,7 @@ def test_a_view_that_is_nearly_all_level_is_told(scale, level):
     model = mv.WMNMF(3, scale=scale, random_state=0)
     with pytest.warns(UserWarning, match="view 'view1' is nearly constant.* scale='minmax'"):
         model.fit([views[0], views[1] + level])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model.fit(views)
         mv.WMNMF(3, scale="minmax", random_state=0).fit([views[0], views[1] + level])
 

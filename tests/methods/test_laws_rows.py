@@ -33,8 +33,7 @@ FITTED = ["robust", "mask", "wmnmf"]
 
 
 def fitted(model, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         return model.fit(data)
 
 
@@ -43,8 +42,7 @@ def fitted(model, data):
 
 def anndata_of(ids):
     ad = pytest.importorskip("anndata")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         data = ad.AnnData(X.copy(), obs=pd.DataFrame(index=[str(i) for i in ids]))
     data.obsm["protein"] = Y
     return data
@@ -223,8 +221,7 @@ def test_one_sample_has_one_way_of_writing_its_id():
 
 def test_a_container_that_lacks_rows_of_its_parts_is_refused():
     md = pytest.importorskip("mudata")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         data = md.MuData({"a": anndata_of(range(30)), "b": anndata_of(range(30))})
         data.mod["b"].obs_names = [f"new{i}" for i in range(30)]
     with pytest.raises(ValueError, match=r"view 'b' has 30 samples .* call its update\(\)"):
@@ -372,8 +369,7 @@ def test_ids_that_only_pandas_knows_are_saved_as_text_and_told(ids, first, tmp_p
 def test_plain_ids_are_saved_as_they_are(tmp_path):
     for ids in ([("x", i) for i in range(30)], pd.date_range("2020", periods=30), range(30)):
         model = fitted(MODELS["robust"](), pd.DataFrame(X, index=pd.Index(ids)))
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
+        with warnings.catch_warnings(action="error"):
             model.save(tmp_path / "m.npz")
         loaded = mv.load(tmp_path / "m.npz").sample_names_in_
         assert loaded.dtype == model.sample_names_in_.dtype

@@ -71,8 +71,7 @@ def test_the_objective_never_rises(seed, settings):
         views[0][rng.random(views[0].shape) < 0.15] = np.nan
         views[1][:5] = np.nan
     model = RobustWMNMF(3, random_state=seed, tol=0.0, max_iter=40, **settings)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model.fit(views)
     J = model.history_["objective"]
     assert np.diff(J).max() <= 1e-10 * J[0]
@@ -312,8 +311,7 @@ def test_float32_end_to_end(digits, fitted):
 def test_few_observations_on_a_line(n, k):
     rng, y = np.random.default_rng(0), np.arange(n) % k
     views = [rng.standard_normal((n, 4)) + 4 * y[:, None] for _ in range(3)]
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         labels = RobustWMNMF(k, random_state=0).fit_predict(views)
     assert adjusted_rand_score(y, labels) == 1
 
@@ -322,8 +320,7 @@ def test_independent_views_of_separated_clusters_are_no_duplicates():
     rng, y = np.random.default_rng(0), np.arange(180) % 3
     views = [rng.normal(0, 8, (3, 5))[y] + rng.standard_normal((180, 5)) for _ in range(2)]
     views.append(rng.standard_normal((180, 5)))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         model = RobustWMNMF(3, random_state=0).fit(views)
     assert model.view_weights_[2] < 0.01
     assert (model.sample_weights_[:, :2].mean(axis=0) > 0.9).all()
@@ -345,8 +342,7 @@ def test_probabilities_are_those_of_the_labels(digits):
     views["pix"][::3] = np.nan
     for X in views.values():
         X[7] = np.nan
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         model = RobustWMNMF(12, dtype=np.float32, random_state=0).fit(views)
     for labels, sure in (
         (model.labels_, model.confidence_),
@@ -467,8 +463,7 @@ def test_views_that_tell_nothing_are_told():
 
 def test_duplicates_vote_apart_where_weights_are_not_learned():
     views, _ = blobs(n=90)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         RobustWMNMF(3, random_state=0, view_weights="equal").fit([views[0], *views])
 
 

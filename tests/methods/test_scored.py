@@ -25,8 +25,7 @@ def test_a_grid_search_over_clusters_is_warned_once(model):
 @pytest.mark.parametrize("model", [mv.RobustWMNMF, mv.WMNMF])
 def test_scores_outside_a_search_over_numbers_are_not_warned_about(model):
     views, _ = blobs(n=24)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         for k in (3, 4):
             model(k, random_state=0).fit(views).score(views)
             model(k).set_params(random_state=1).fit(views).score(views)
@@ -37,6 +36,5 @@ def test_one_search_leaves_nothing_behind_for_another():
     searched = mv.RobustWMNMF(random_state=0).set_params(n_clusters=3).fit(views)
     with pytest.warns(UserWarning, match="favors the largest"):
         searched.score(views)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         clone(searched).fit(views).score(views)

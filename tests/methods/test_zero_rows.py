@@ -83,8 +83,7 @@ def test_a_mudata_whose_cells_differ_is_clustered_and_its_zeros_are_missing():
     peaks.obs_names = ids[:80]
     rna = anndata.AnnData(OTHER)
     rna.obs_names = ids
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         cells = mudata.MuData({"rna": rna, "peaks": peaks})
     model = mv.tl.cluster(cells, n_clusters=3)
     assert model.zero_rows_["peaks"] == "missing" and not model.sample_weights_[80:, 1].any()

@@ -35,8 +35,7 @@ LOOK = """(async () => {
 
 
 def make(tmp_path, model, views, **how):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         model.fit(views)
     return write_run(model, views, tmp_path / "run", **({"stability_runs": 2} | how))
 

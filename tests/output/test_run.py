@@ -56,8 +56,7 @@ def read(path):
 def fitted(kind="robust", views=None, n_clusters=3, **params):
     views = blobs()[0] if views is None else views
     make = mv.RobustWMNMF if kind == "robust" else mv.WMNMF
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         return make(n_clusters, random_state=0, **params).fit(views), views
 
 

@@ -134,8 +134,7 @@ def test_objects_are_dropped_with_a_warning_or_refused(tmp_path):
 def saved(tmp_path_factory):
     views = [X[:12] for X in blobs(n=12, features=(3, 2))[0]]
     path = tmp_path_factory.mktemp("model") / "m.npz"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         mv.RobustWMNMF(2, random_state=0, max_iter=3).fit(views).save(path)
     return path.read_bytes()
 

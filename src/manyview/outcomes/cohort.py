@@ -310,8 +310,8 @@ def _batches(model: RobustWMNMF) -> tuple[str, ...]:
 def _centered(X: Array, batch: Array) -> Array:
     """Every feature less its median in the batch."""
     X = X.copy()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a feature that the batch lacks stays NaN
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        # a feature that the batch lacks stays NaN
         for b in np.unique(batch):
             X[batch == b] -= np.nanmedian(X[batch == b], axis=0)
     return X

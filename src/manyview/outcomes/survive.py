@@ -123,8 +123,8 @@ def kaplan_meier(time: Array, event: Array, cluster: Any, level: float = 0.95) -
     """Estimate the curve of one cluster from times and events (0 or 1) of its members."""
     happened = event > 0
     found = ecdf(CensoredData(time[happened], right=time[~happened])).sf
-    with warnings.catch_warnings():  # of bounds that are not defined
-        warnings.simplefilter("ignore", RuntimeWarning)
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        # of bounds that are not defined
         band = found.confidence_interval(level, method="log-log")
     times, survival = found.quantiles, found.probabilities
     bounds = [np.where(survival > 0, part.probabilities, np.nan) for part in band]
@@ -455,10 +455,9 @@ def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array, Callable
     table = pandas().DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
     table["T"], table["E"] = time, event
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
             # A remark about low variance is no failure, nor an overflow on the way; a search that does
             # not end is.
-            warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", RuntimeWarning)
             warnings.filterwarnings("error", "(?s).*failed to converge", ConvergenceWarning)
             found = CoxPHFitter().fit(table, "T", "E")
@@ -469,8 +468,7 @@ def _fitted(time: Array, event: Array, X: Array) -> tuple[Array, Array, Callable
         raise ArithmeticError("a coefficient grows without bound")
 
     def proportional() -> Array:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of overflow in terms that do not count
+        with warnings.catch_warnings(action="ignore"):  # of overflow in terms that do not count
             return np.asarray(proportional_hazard_test(found, table, "rank").p_value, dtype=float)
 
     return beta, found.standard_errors_.to_numpy(), proportional

@@ -226,8 +226,8 @@ def answer(job: dict[str, Any], tell: Callable[..., None]) -> None:
         tell(event="started")
         took, used = time.perf_counter(), time.process_time()
         try:
-            with warnings.catch_warnings():  # these are for callers of a method, not for a grid
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
+                # these are for callers of a method, not for a grid
                 tables = tasks.TASKS[task](**settings)
         except Exception as error:
             tell(event="result", status="failed", reason=reason_of(error))

@@ -46,8 +46,7 @@ def _data(n_samples: int, n_views: int, n_features: int) -> list[Any]:
 @lru_cache(maxsize=1)
 def warm_up() -> None:
     """A small fit, once per process, so that no cell pays for loading or compiling anything."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         WMNMF(2, random_state=0).fit([*np.random.default_rng(0).random((2, 60, 8))])
 
 

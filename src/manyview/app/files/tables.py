@@ -343,9 +343,8 @@ def _typed(pandas: Any, path: Path) -> RawTable:
     table = pyarrow.ipc.open_stream(pyarrow.py_buffer(part)).read_all()
     frame = table.to_pandas(split_blocks=True, self_destruct=True)  # frees what it has converted
     if not isinstance(frame.index, pandas.RangeIndex):
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore", category=pandas.errors.PerformanceWarning):
             # The frame is in pieces on purpose: put together it would be there twice.
-            warnings.simplefilter("ignore", pandas.errors.PerformanceWarning)
             frame.reset_index(names="id" if frame.index.nlevels == 1 else None, inplace=True)
     return RawTable(frame, [str(name).strip() for name in frame.columns], True, [])
 

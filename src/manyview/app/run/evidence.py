@@ -119,8 +119,8 @@ def find_out(
     others = None
     if stable is not None and shown is views and 1 < len(views) <= MOST_VIEWS:
         others = OtherViews(model, views, number_of_clusters(model))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit of all views has said them
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
+        # the fit of all views has said them
         tested = feature_tests(model, shown, labels[rows], others)
         fusion = ([], {}) if others is None else others.table(labels, seed, tell)
     tell("measuring how much the views agree")
@@ -227,8 +227,8 @@ def rival_labels(zs: list[Matrix], n_clusters: int, seed: int) -> Array | None:
     if n > LARGE or not 2 <= n_clusters < n:
         return None
     model = plain_spectral(n_clusters, min(10, n - 1)).set_params(random_state=seed)
-    with warnings.catch_warnings(), threadpool_limits(1):
-        warnings.simplefilter("ignore", UserWarning)  # a graph in several pieces is no news here
+    with warnings.catch_warnings(action="ignore", category=UserWarning), threadpool_limits(1):
+        # a graph in several pieces is no news here
         if any(map(sp.issparse, zs)) and n <= MOST_ROWS:
             model.set_params(affinity="precomputed_nearest_neighbors")
             return np.asarray(model.fit_predict(sparse_distances(zs)))
@@ -266,8 +266,7 @@ def view_agreement(model: Estimator, views: Views) -> tuple[Array, Array]:
         matrix, halves = np.array(model.agreement_, dtype=float), model.split_half_
         repeated = model.redundancy_
     else:
-        with warnings.catch_warnings(), threadpool_limits(1):
-            warnings.simplefilter("ignore", UserWarning)
+        with warnings.catch_warnings(action="ignore", category=UserWarning), threadpool_limits(1):
             matrix, halves, repeated = compare_views(views)
     np.fill_diagonal(matrix, halves)
     return matrix, repeated

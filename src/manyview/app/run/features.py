@@ -29,8 +29,8 @@ def columns_of(X: Matrix, places: Sequence[int]) -> Array:
 
 def standardized(X: Array) -> Array:
     """Columns less their means, in standard deviations; NaN stays."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # features that no sample here has
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        # features that no sample here has
         mean, sd = np.nanmean(X, axis=0), np.nanstd(X, axis=0)
     return (X - mean) / np.where(sd > 0, sd, 1)
 
@@ -108,10 +108,8 @@ def shares(values: Array, own: Array, kind: str) -> tuple[str, float, float]:
     """Inside and outside the cluster: the mean; or of losses and gains the share of what differs more."""
 
     def compared(x: Array) -> tuple[float, float]:
-        with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", RuntimeWarning
-            )  # no value in the cluster, or outside it
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            # no value in the cluster, or outside it
             return float(np.nanmean(x[own])), float(np.nanmean(x[~own]))
 
     if kind != CALLS:

@@ -83,8 +83,7 @@ def _dates(rows: list[list[Any]]) -> list[str]:
 def r_file(rdata: Any, path: str, wanted: str | None) -> Found:
     """Data frames and matrices of a file that R has saved, also those in a list."""
     rda = path.lower().endswith((".rda", ".rdata"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
         made = rdata.read_rda(path) if rda else rdata.read_rds(path)
     objects = dict(made) if isinstance(made, Mapping) else {"": made}
     tables: Tables = {}

@@ -157,8 +157,7 @@ def csr(
     starts: torch.Tensor, columns: torch.Tensor, values: torch.Tensor, shape: tuple[int, int]
 ) -> torch.Tensor:
     """PyTorch's own CSR tensor, without its announcement that these are a beta feature."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
+    with warnings.catch_warnings(action="ignore", category=UserWarning):
         given = {"size": shape, "check_invariants": False}
         return torch.sparse_csr_tensor(starts.int(), columns.int(), values, **given)
 
