@@ -627,7 +627,7 @@ class MultiViewEstimator(BaseEstimator):
         every = range(len(self._view_widths))
         return list(every) if self._columns is None else kept_views(self._columns)
 
-    def _all_columns(self, parts: list[Array], empty: float = 0.0) -> list[Array]:
+    def _all_columns(self, parts: list[Array]) -> list[Array]:
         """One array per fitted view (… × kept columns) as one per given view (… × all columns)."""
         if self._columns is None:
             return parts
@@ -638,7 +638,7 @@ class MultiViewEstimator(BaseEstimator):
             if s in found and mask.all():  # of a relation, coordinates that are not its columns
                 whole.append(found[s])
                 continue
-            array = np.full((rows, len(mask)), empty, dtype=parts[0].dtype)
+            array = np.zeros((rows, len(mask)), dtype=parts[0].dtype)
             if s in found:
                 array[:, mask] = found[s]
             whole.append(array)

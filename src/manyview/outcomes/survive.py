@@ -615,11 +615,11 @@ class Survival:
         return "\n".join([*lines, *(f"Note: {note}" for note in self.notes)])
 
 
-def round_times(last: float, about: int = 6) -> Array:
-    """Return about ``n`` round times from 0 to ``last``."""
+def round_times(last: float) -> Array:
+    """Return about six round times from 0 to ``last``."""
     if not last > 0:
         return np.zeros(1)
-    rough = last / about
+    rough = last / 6
     power = 10.0 ** np.floor(np.log10(rough))
     step = next(s for s in (1, 2, 2.5, 5, 10) if s * power >= rough * (1 - 1e-9)) * power
     return np.arange(0, last * (1 + 1e-9), step)
