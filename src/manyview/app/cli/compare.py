@@ -22,7 +22,6 @@ from manyview.app.files import read_views
 from manyview.app.files.clinical import clinical_ids
 from manyview.app.options import CompareRequest, command_line
 from manyview.app.report.page import printable
-from manyview.app.run.meaning import known as check_known
 from manyview.io.writing import claimed
 from manyview.plot import pyplot
 
@@ -50,9 +49,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
         samples = None if data.sample_names is None else data.sample_names.tolist()
         n = len(data.first_rows)
         given = read_given(replace(ask, labels=None), samples, n, data, data.rule)
-        outcomes = given.outcomes(ask.horizon)
         ids = [str(i) for i in (range(n) if samples is None else samples)]
-        check_known(ids, **outcomes)  # before the work, not after
         data.notes.extend(given.notes)
         voice.note(*map(printable, data.told))
         with caught_warnings() as warned:
@@ -72,7 +69,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
             )
         voice.warn(warned)
         found = replace(found, ids=ids)
-        shared = found.shared(**outcomes)
+        shared = found.shared(given.known)
         written = found.save(ask.out, command=command_line("compare", ask), shared=shared)
     voice.show(_summary(found))
     voice.show(*_clinical(shared[0]), *map(_shown, shared[1]))
@@ -83,7 +80,7 @@ def run_compare(ask: CompareRequest, voice: Voice) -> None:
             "files": [path.name for path in written],
             "n_samples": found.settings["n_samples"],
             "summary": plain_rows(found.summary),
-            **({"clinical": plain_rows(shared[0]["clinical.csv"])} if given.columns else {}),
+            **({"clinical": plain_rows(shared[0]["clinical.csv"])} if given.known.clinical else {}),
             "troubles": found.troubles,
             "notes": data.told,
             "warnings": warned,

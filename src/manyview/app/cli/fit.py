@@ -86,9 +86,7 @@ def _fit(place: OurFolder, ask: FitRequest, voice: Voice) -> None:
             settings=recorded_settings(ask),
             original_ids=data.original_ids,
             info=info,
-            truth=given.classes,
-            **given.outcomes(ask.horizon),
-            adjusted=given.adjust,
+            clinical=given.known,
             gene_sets=ask.gene_sets,
             selection=selection,
             force=ask.force,
@@ -140,8 +138,8 @@ def _told(
     if isinstance(model, RobustWMNMF):
         learned = map(float, model.learned_view_weights_)
         summary["learned_view_weights"] = dict(zip(names, learned, strict=True))
-    if read.given.classes is not None:
-        found = known_scores(read.given.classes, labels)
+    if (classes := read.given.known.classes) is not None:
+        found = known_scores(classes, labels)
         summary["scores"] = {name: float(value) for name, value in found.items()}
     summary |= {"notes": read.data.told, "warnings": warned}
     outcomes = told_outcomes(ask.out, summary, voice)

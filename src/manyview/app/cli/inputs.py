@@ -43,22 +43,11 @@ class NotTheData(ValueError):
 class Given:
     """Clinical data and classes in the order of the samples; notes say how they were read."""
 
-    columns: dict[str, list[Any]] | None = None
-    time: str | None = None
-    event: str | None = None
-    classes: list[Any] | None = None
-    covariates: tuple[str, ...] = ()
-    adjust: tuple[str, ...] = ()
+    known: Known = field(default_factory=Known)
     #: The batch of every sample, of one column or of several together.
     batch: list[str] | None = None
     notes: list[str] = field(default_factory=list)
     inputs: list[dict[str, Any]] = field(default_factory=list)
-
-    def outcomes(self, horizon: float | None) -> dict[str, Any]:
-        """The clinical table and what is said of it, as `known` and `write_run` call these."""
-        names = ("time", "event", "covariates")
-        said = {name: getattr(self, name) for name in names}
-        return {"clinical": self.columns, **said, "horizon": horizon}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +56,6 @@ class Inputs:
 
     data: ReadViews
     given: Given
-    known: Known
     views: Any
 
 
@@ -91,22 +79,20 @@ def read_inputs(ask: FitRequest, zero_rows: Any, note: Callable[[str], None]) ->
     samples = None if data.sample_names is None else data.sample_names.tolist()
     given = read_given(ask, samples, len(data.first_rows), data, data.rule)
     data.notes.extend(given.notes)
-    ids = [str(i) for i in range(len(data.first_rows))]
-    facts = known(ids, truth=given.classes, **given.outcomes(ask.horizon))
     for text in data.told:
         note(text)
     views = data.collection()
-    if given.adjust:
-        columns = given.columns or {}
-        found = adjust(views, {name: columns[name] for name in given.adjust}, zero_rows=zero_rows)
+    if adjusted := given.known.adjusted:
+        columns = {name: given.known.clinical[name] for name in adjusted}
+        found = adjust(views, columns, zero_rows=zero_rows)
         views = found.views
         shares = ", ".join(f"{view} {share:.0%}" for view, share in found.explained.items())
-        names = ", ".join(given.adjust)
+        names = ", ".join(adjusted)
         told = [*found.notes, f"{names} regressed out; it explained of the variance: {shares}"]
         for text in told:
             note(text)
         data.notes.extend(told)
-    return Inputs(data, given, facts, views)
+    return Inputs(data, given, views)
 
 
 def fitted(folder: Path, about: Mapping[str, Any]) -> tuple[Any, Inputs]:
@@ -163,20 +149,20 @@ def read_given(
     rule: Rule = EXACT,
 ) -> Given:
     """Read the requested tables; ``views`` (as read) may give classes in file order a meaning."""
-    found = Given()
+    found, columns, said = Given(), None, dict[str, Any]()
     if asked.clinical is not None:
         table = read_clinical(asked.clinical, samples, n, rule)
-        found.columns = table.columns
-        found.time, found.event, note = _endpoint(asked, table)
-        found.covariates = _columns(table, asked.covariates)
-        found.adjust = tuple(
+        columns = table.columns
+        said["time"], said["event"], note = _endpoint(asked, table)
+        said["covariates"] = _columns(table, asked.covariates)
+        said["adjusted"] = [
             table.name_of(name, "--adjust") for name in getattr(asked, "adjust", ())
-        )
+        ]
         batch = getattr(asked, "batch", ())
         if batch:
-            columns = [table.columns[table.name_of(name, "--batch")] for name in batch]
             levels = [
-                ["missing" if v in (None, "") or v != v else str(v) for v in c] for c in columns
+                ["missing" if v in (None, "") or v != v else str(v) for v in c]
+                for c in (columns[table.name_of(name, "--batch")] for name in batch)
             ]
             found.batch = [" / ".join(parts) for parts in zip(*levels, strict=True)]
             lacking = sum("missing" in parts for parts in zip(*levels, strict=True))
@@ -185,20 +171,20 @@ def read_given(
                     f"--batch: {lacking} samples without a value are a batch of their own."
                 )
         found.notes += [*table.notes, *([note] if note else [])]
-        size = {"rows": int(table.present.sum()), "columns": len(table.columns)}
-        known = {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}
-        found.inputs.append(known)
+        size = {"rows": int(table.present.sum()), "columns": len(columns)}
+        file = {"view": "(clinical)", "path": asked.clinical, **size, "sha256": table.sha256}
+        found.inputs.append(file)
     if asked.labels is not None:
-        found.classes = _classes(asked.labels, samples, n, views, rule)
-        file = str(located(split_column(asked.labels)[0])[1])
-        rows = sum(label is not None for label in found.classes)
-        known = {"view": "(labels)", "path": file, "rows": rows, "columns": 1}
-        found.inputs.append(known | {"sha256": file_checksum(file)})
-        if rows < len(found.classes):
+        said["truth"] = classes = _classes(asked.labels, samples, n, views, rule)
+        path = str(located(split_column(asked.labels)[0])[1])
+        rows = sum(label is not None for label in classes)
+        file = {"view": "(labels)", "path": path, "rows": rows, "columns": 1}
+        found.inputs.append(file | {"sha256": file_checksum(path)})
+        if rows < len(classes):
             found.notes.append(
-                f"{asked.labels} has the classes of {rows} of {len(found.classes)} samples; only "
-                "these are scored"
+                f"{asked.labels} has the classes of {rows} of {len(classes)} samples; only these are scored"
             )
+    found.known = known([str(i) for i in range(n)], columns, horizon=asked.horizon, **said)
     return found
 
 

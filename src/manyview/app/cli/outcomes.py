@@ -13,7 +13,7 @@ from manyview.app.files.samples import most_alike, smallest_rule
 from manyview.app.options import OutcomesRequest
 from manyview.app.report.fit import followed
 from manyview.app.run.folder import add_meaning, read_about, views_of_run
-from manyview.app.run.meaning import check_gene_sets, known
+from manyview.app.run.meaning import check_gene_sets
 from manyview.io.safe_csv import read_csv
 from manyview.io.writing import restored
 
@@ -52,7 +52,7 @@ def run_outcomes(ask: OutcomesRequest, voice: Voice) -> None:
         tell("comparing the clusters")
         files = add_meaning(
             run,
-            known(ids, truth=given.classes, **given.outcomes(ask.horizon)),
+            given.known,
             gene_sets=ask.gene_sets,
             views=views,
             notes=given.notes,

@@ -83,7 +83,7 @@ def _measured(
                 folder,
                 model,
                 read.views,
-                read.known,
+                read.given.known,
                 stability_runs=stability,
                 progress=tell,
             )

@@ -108,7 +108,8 @@ def write_run(
         file, such as view, path, rows, columns, sha256), "title", and anything else JSON can hold.
     truth : known classes, one per sample (None where unknown), to score the clusters with
     clinical : DataFrame or dict of columns, tested for differences between clusters
-        A row per sample, in their order or, if it is indexed by ids, matched by these.
+        A row per sample, in their order or, if it is indexed by ids, matched by these. Or all of what is
+        known, as `known` makes it.
     time, event : columns of ``clinical`` with the time of survival and whether the event happened
     horizon : time up to which restricted mean survival is taken (`outcomes.survival`)
     covariates : columns of ``clinical`` for which hazard ratios are adjusted (needs lifelines)
@@ -147,14 +148,16 @@ def write_run(
     facts = known(names, clinical, time, event, truth, adjusted, horizon, covariates)
     # A folder that is there may be a mount point, or its parent closed: it is filled, not replaced.
     with claimed(out, KIND, force=force) as place, place.replacing() as staging:
-        anything = bool(facts.clinical) or truth is not None
+        anything = bool(facts.clinical) or facts.classes is not None
         names_to_be = sure_files(report, anything, figures, gene_sets is not None)
         place.check([*names_to_be, *component_files(given.names), *(tables or ())])
         new = NewFiles(staging, originals, tell)
-        labels, others, extra, notes = new.measure(model, given, names, truth, stability_runs)
+        labels, others, extra, notes = new.measure(
+            model, given, names, facts.classes, stability_runs
+        )
         tell("describing the clusters")
         found = meaning(labels, names, facts, given, gene_sets, others)
-        extra |= {**found.about, "adjusted": list(adjusted)}
+        extra |= {**found.about, "adjusted": list(facts.adjusted)}
         chosen = getattr(model, "selection_", None) if selection is None else selection
         if chosen is not None:
             new.write({"selection.csv": frame(chosen.table)})

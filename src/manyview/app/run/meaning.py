@@ -149,7 +149,12 @@ def known(
     horizon: float | None = None,
     covariates: Sequence[str] = (),
 ) -> Known:
-    """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows."""
+    """Bring a clinical table to the order of ``ids``: by its own ids if it has any, else by rows.
+
+    What is known already is returned as it is.
+    """
+    if isinstance(clinical, Known):
+        return clinical
     columns: dict[str, list[Any]] = {}
     if clinical is not None:
         table = read_table("clinical", clinical)
