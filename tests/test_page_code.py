@@ -63,11 +63,7 @@ def data_of(folder):
     rng = np.random.default_rng(0)
     X, A = rng.random((60, 8)), np.ones((60, 60))
     views = {"a": X, "b": rng.random((60, 5))}
-    for name in ("rna", "new"):
-        np.save(folder / f"{name}.npy", X)
-    mv.WMNMF(3, random_state=0).fit({"rna": mv.on_disk(folder / "rna.npy")}).save(
-        folder / "model.npz"
-    )
+    np.save(folder / "rna.npy", X)
     return {
         "mv": mv, "sc": MagicMock(), "views": views, "batches": [views, views], "X": X, "A": A,
         "S": X @ X.T, "D": np.abs(X[:, :1] - X[:, 0]), "X_new": X[:4], "A_new": A[:4],
