@@ -143,25 +143,6 @@ def test_models_with_given_weights_are_cloned_saved_and_placed_alike(tmp_path):
     np.testing.assert_array_equal(model.predict(alone), np.full(20, -1))
 
 
-def test_a_checkpoint_of_other_weights_is_refused(tmp_path):
-    class Broken(Exception):
-        pass
-
-    def breaking(info):
-        if info["round"] == 2:
-            raise Broken
-
-    file = tmp_path / "c"
-    how = {"checkpoint": (file, 0.0), "view_weights": {"rna": 1, "protein": 1, "cnv": 2}}
-    with pytest.raises(Broken):
-        fitted(some_views(), callback=breaking, tol=0, **how)
-    with pytest.raises(ValueError, match="belongs to another fit: it has view_weights="):
-        fitted(some_views(), tol=0, **(how | {"view_weights": [1, 1, 3]}))
-    resumed = fitted(some_views(), tol=0, **how)
-    whole = fitted(some_views(), tol=0, **(how | {"checkpoint": None}))
-    np.testing.assert_array_equal(resumed.consensus_, whole.consensus_)
-
-
 def test_the_number_of_clusters_is_chosen_with_the_weights_given():
     rng = np.random.default_rng(0)
     two, three = np.arange(90) % 2, np.arange(90) // 30

@@ -190,7 +190,7 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_alone(broken_off, tmp_pat
 
 
 def test_where_nothing_can_be_written_is_told_before_the_work(tmp_path):
-    with pytest.raises(ValueError, match="does not exist"):
+    with pytest.raises(ValueError, match="does not exist; create it"):
         FITS["paper"](checkpoint=tmp_path / "absent" / "state").fit(data())
     with pytest.raises(ValueError, match="is a folder; name a file in it"):
         FITS["paper"](checkpoint=tmp_path).fit(data())
@@ -377,8 +377,6 @@ def test_a_checkpoint_of_another_version_or_place_is_refused(tmp_path, monkeypat
         with pytest.raises(ValueError, match=r"made by manyview .*, and this is 9\.9\.9"):
             WMNMF(3, random_state=0, checkpoint=path).fit(views)
     WMNMF(np.int64(3), random_state=0, checkpoint=path).fit(views)
-    with pytest.raises(ValueError, match="does not exist; create it"):
-        WMNMF(3, checkpoint=tmp_path / "nowhere" / "state").fit(views)
     mine = tmp_path / "mine.npy"
     np.save(mine, views[0])
     with pytest.raises(ValueError, match="name another file"):
