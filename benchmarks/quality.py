@@ -260,7 +260,7 @@ def troubles(table):
     )
     lines = [f"- {method}: {reason} ({sets})" for (method, reason), sets in why.items()]
     if slow.any():
-        lines.insert(0, "- All others without a result: longer than the limit")
+        lines.insert(0, "- All other missing results: longer than the time limit")
     return ["\n".join(lines)] if lines else []
 
 

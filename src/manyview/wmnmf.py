@@ -1331,7 +1331,7 @@ def warn_about(result: FitResult, view_names: Sequence[str], tol: float, p: floa
     last = {name: float(result.history[name][-1]) for name in ("consensus", "objective")}
     if p > RECIPE_P and len(alpha) > 1 and last["consensus"] < CONSENSUS_OFF * last["objective"]:
         warn_user(
-            f"p={p:g} leaves the consensus term {last['consensus'] / last['objective']:.1g} of the "
-            "objective (α^p is tiny): each view is factorized almost alone, and V* is the mean of "
+            f"with p={p:g} the consensus term is only {last['consensus'] / last['objective']:.1g} of the "
+            "objective, because α^p is tiny: each view is factorized almost alone, and V* is the mean of "
             f"their coefficients; use a smaller p (the recipe has {RECIPE_P:g})"
         )

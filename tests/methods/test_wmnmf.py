@@ -106,7 +106,9 @@ def test_large_p_gives_equal_view_weights_and_small_p_sparse_ones():
     views, _ = blobs()
     with pytest.warns(CollapseWarning, match="'view0' has 100%"):
         sparse = WMNMF(3, p=1.5, random_state=0).fit(views)
-    with pytest.warns(UserWarning, match=r"p=1e\+06 leaves the consensus term 0 of .* smaller p"):
+    with pytest.warns(
+        UserWarning, match=r"with p=1e\+06 the consensus term is only 0 of .* smaller p"
+    ):
         equal = WMNMF(3, p=1e6, random_state=0).fit(views)
     models = [sparse, WMNMF(3, random_state=0).fit(views), equal]
     spread = [np.ptp(model.view_weights_) for model in models]

@@ -215,20 +215,20 @@ class Followed(NamedTuple):
         if not self.technical:
             return (
                 f"The clusters nearly coincide with the column “{self.column}” (Cramér's V "
-                f"{self.effect:.2f}, where 1 is the same). If it describes the samples, the clusters "
-                f"show the same. If it is technical, such as a batch, remove its effect. {remedy}"
+                f"{self.effect:.2f}, where 1 is identical). If it is biological, such as a known subtype, "
+                f"the clusters agree with it. If it is technical, such as a batch, remove it. {remedy}"
             )
         found = (
             f"The clusters follow “{self.column}” (Cramér's V {self.effect:.2f}, where 0 is none and 1 is "
             f"complete; p {'=' if self.p_value >= 1e-4 else '<'} {max(self.p_value, 1e-4):.2g}; cluster "
-            f"{self.marked}). They may show how samples were measured, not how samples differ. High "
+            f"{self.marked}). They may reflect how samples were measured, not how they differ. High "
             "stability does not rule this out: a batch effect returns in every refit. "
         )
         if adjusted:
             return found + (
-                "Its effect was removed already. What remains may be samples that only one level of "
-                f"“{self.column}” has, or an effect that differs from cluster to cluster: compare the "
-                "clusters of each level alone."
+                f"Its effect was removed before the fit. Perhaps some clusters occur in only one level of "
+                f"“{self.column}”, or the effect differs between clusters: cluster each level alone, and "
+                "compare."
             )
         return found + remedy
 

@@ -279,8 +279,8 @@ def align(
 def _check_zeros(name: str, lacking: str, zero_is_missing: Callable[[str], bool]) -> None:
     if not zero_is_missing(name):
         raise ValueError(
-            f"view {name!r} is sparse and lacks {lacking} samples, which rows of zeros cannot mark, "
-            "because here they are values; pass a dense table, or use RobustWMNMF with "
+            f"view {name!r} is sparse and lacks {lacking} samples. Rows of zeros would mark them, but are "
+            "values here; pass a dense table, or use RobustWMNMF with "
             f"zero_rows={{{name!r}: 'missing'}}"
         )
 

@@ -373,7 +373,7 @@ def _on_views(run: Run) -> dict[str, Any]:
             headings,
             [[row[column] for column in columns] for row in unusual[:EMBEDDED]],
             name="unusual_samples",
-            caption="Departure: the share of reliance that lies elsewhere than is usual in the cluster.",
+            caption="Departure: the share of reliance that differs from what is usual in the cluster.",
             formats=dict.fromkeys(headings[2:], ".0%"),
             shown=MOST_NAMED if len(unusual) <= MOST_NAMED else 10,
         ),

@@ -76,7 +76,7 @@ def _views(model: Estimator, views: Views, measured: Findings) -> list[str]:
     if weights.max() > COLLAPSE:
         found.append(
             f"View “{views.names[int(weights.argmax())]}” holds {weights.max():.0%} of the "
-            "view weight: the consensus is nearly that view alone, and the others hardly matter."
+            "view weight: the clusters are nearly those of this view alone."
         )
     others = measured.agreement.copy()
     np.fill_diagonal(others, 0)
@@ -135,10 +135,10 @@ def _clusters(labels: Array, asked: int, stable: Stability | None) -> list[str]:
                 f"{stable.score:.2f} on average (1 is the same). There may be no clear groups, "
                 "another number of clusters, or too few samples."
             )
-        shaky = [str(k) for k, value in stable.clusters.items() if value < UNSTABLE]
+        shaky = [f"{k} ({value:.2f})" for k, value in stable.clusters.items() if value < UNSTABLE]
         if shaky:
             found.append(
                 f"Clusters with a stability below {UNSTABLE} when the model is refitted on parts of the "
-                f"data: {', '.join(shaky)}. Do not rely on them."
+                f"data: {', '.join(shaky)}. Hennig (2007) advises not to rely on such clusters."
             )
     return found

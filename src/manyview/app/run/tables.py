@@ -155,7 +155,7 @@ def origin_of_weights(model: Estimator) -> str:
 
 
 def departures(reliance: Array, labels: Array, here: Array) -> Array:
-    """Share of a sample's reliance that lies elsewhere than is usual in its cluster, in [0, 1].
+    """Share of a sample's reliance that differs from what is usual in its cluster, in [0, 1].
 
     Usual is the median of the cluster over the views the sample has: to lack a view is no
     departure. NaN for a sample that no view supports.
