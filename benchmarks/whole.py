@@ -2,12 +2,15 @@
 
     python benchmarks/whole.py [--sizes 10000 100000] [--threads 1 2] [--million] [--shapes]
     python benchmarks/whole.py --sizes --peers 10000 100000 [--python PATH]     # other pipelines
+    python benchmarks/whole.py --sizes --limits 100000        # the least work of each stage
 
 Four views of 100 features in float32, ten clusters. Every fit runs in a process of its own, compiled loops
 warmed up. "Recall" is the share of the 20 nearest rows under the fused distance that the lists of the fit
 hold, over a sample of rows measured exactly (sparse views along their directions). With `--shapes` wide
 views, many clusters, sparse text or cells, too; with `--peers` the pipelines of `whole_peers.py`, which
-says what PATH needs.
+says what PATH needs. With `--limits` the CPU time of each stage on one thread beside that of the work it
+cannot do without: to read its input once from memory, or its multiplications at the speed of a large matrix
+product, whichever is longer, both measured in the same run.
 """
 
 from __future__ import annotations
@@ -115,7 +118,8 @@ DATA: dict[str, Callable[..., tuple[list, np.ndarray, int]]] = {
 class Watch:
     """Times the stages of a fit, and keeps the fused lists it sees."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self.clock = clock
         self.seconds = dict.fromkeys(STAGES, 0.0)
         self.fused: Any = None
         for name, (place, function) in STAGES.items():
@@ -123,9 +127,9 @@ class Watch:
 
     def timed(self, name: str, work: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            start = time.perf_counter()
+            start = self.clock()
             found = work(*args, **kwargs)
-            self.seconds[name] += time.perf_counter() - start
+            self.seconds[name] += self.clock() - start
             if name == "fused neighbors":
                 self.fused = found[0]
             return found
@@ -173,6 +177,69 @@ def fit(kind: str, n: int | None, threads: int) -> dict[str, Any]:
     return found
 
 
+def limits(n: int) -> list[tuple[str, float, float, str]]:
+    """Stages: seconds on one thread, least seconds, and what the least work is."""
+    views, _, k = large(n)
+    mv.RobustWMNMF(2, random_state=0, n_jobs=1).fit([X[:1000] for X in views])
+    watch, products = Watch(time.process_time), []
+    block_step = stages.graphs.block_step
+
+    def counted(threads: Any, S: sp.csr_array) -> Callable[..., Any]:
+        step = block_step(threads, S)
+
+        def call(now: np.ndarray, *rest: Any) -> np.ndarray:
+            products.append(8 * S.nnz + 4 * 3 * now.size)  # bytes of a product with the graph
+            return step(now, *rest)
+
+        return call
+
+    stages.graphs.block_step = counted
+    model = mv.RobustWMNMF(k, random_state=0, n_jobs=1).fit(views)
+    spent, known = watch.seconds, model._agreement
+    block = np.ones((2000, 2000), np.float32)
+    per_flop = fastest(lambda: block @ block) / (2 * 2000.0**3)
+    much = np.ones(2**26, np.float32)
+    per_byte = fastest(much.sum) / much.nbytes
+    size, width, count = sum(X.nbytes for X in views), sum(X.shape[1] for X in views), len(views)
+    held = sum(view.Z.nbytes for view in model._geometry)
+    links = sum(graph.nnz for graph in known.view_graphs) / 2
+    near, fused = model.n_neighbors, watch.fused.shape[1]
+    product = 2 * n * n * width * per_flop
+    pairs = f"measure each listed pair once (all pairs as one product: {product:.1f} s)"
+
+    def least(flops: float, read: float) -> float:
+        return max(flops * per_flop, read * per_byte)
+
+    inside = spent["view neighbors"] + spent["fused neighbors"]
+    rows = n * width
+    return [
+        ("scaling, distances", spent["scaling"] + spent["distances"], least(0, 2 * size + held),
+         "read the views twice, write them scaled"),
+        ("view neighbors", spent["view neighbors"], least(2 * rows * near, held),
+         pairs),
+        ("fused neighbors", spent["fused neighbors"], least(2 * rows * fused, held),
+         pairs),
+        ("weights", spent["agreement"] - inside,
+         least(2 * links * width * (count - 1) / count, links * 8 * width * (count - 1) / count),
+         "measure each link of a view's graph in the other views"),
+        ("embedding", spent["embedding"], least(0, sum(products)),
+         f"read graph and vectors in each of {len(products)} products"),
+        ("factorization", spent["factorization"],
+         model.n_iter_ * least(8 * rows * k, 2 * held),
+         f"two products with each view in each of {model.n_iter_} iterations"),
+    ]  # fmt: skip
+
+
+def fastest(work: Callable[[], Any]) -> float:
+    """Least CPU seconds of five calls."""
+    spent = []
+    for _ in range(5):
+        start = time.process_time()
+        work()
+        spent.append(time.process_time() - start)
+    return min(spent)
+
+
 def in_a_process(*args: Any) -> dict[str, Any]:
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, __file__, "--one", json.dumps(args)]
@@ -218,6 +285,7 @@ def main() -> None:
     parser.add_argument("--exactness", action="store_true", help="labels against exact ones")
     parser.add_argument("--peers", type=int, nargs="+", metavar="N", help="also other pipelines")
     whole_peers.add_options(parser)
+    parser.add_argument("--limits", type=int, metavar="N", help="least time of each stage")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
@@ -241,6 +309,10 @@ def main() -> None:
         for name, values in exactness().items():
             spread = f"median {np.median(values):.5f}, least {min(values):.5f}"
             print(f"ARI of {name}, N={COMPARED:,}: mean {np.mean(values):.5f}, {spread}")
+    if given.limits:
+        print("| stage | CPU s | least | ratio | least work |\n|---|---|---|---|---|")
+        for stage, spent, least, work in limits(given.limits):
+            print(f"| {stage} | {spent:.2f} | {least:.2f} | {spent / least:.1f} | {work} |")
     for n in given.peers or ():
         whole_peers.compare(n, partial(in_a_process, "large", n, 1), given)
 
