@@ -80,7 +80,7 @@ STARTS = 30
 # --- present -----------------------------------------------------------------------------------
 
 
-def presence(views: Views, zero_rows: ByView = "auto") -> tuple[list[Array], dict[str, str]]:
+def presence(views: Views, zero_rows: ByView) -> tuple[list[Array], dict[str, str]]:
     """Which rows of each view are present, and what a row of zeros is in each view.
 
     Warn of what is left out.
@@ -248,7 +248,7 @@ def start_labels(
     n_clusters: int,
     rng: np.random.Generator,
     repeats: Repeats | None,
-    distant: Sequence[Array] = (),
+    distant: Sequence[Array],
 ) -> Array:
     """k-means of the embedding P of distinct samples; 0 for those that are nowhere.
 

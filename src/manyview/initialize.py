@@ -112,7 +112,7 @@ def gnmf(
 
 
 def given_factors(
-    init: Any, Xs: list[Matrix], n_components: int, unit: float = 1.0
+    init: Any, Xs: list[Matrix], n_components: int, unit: float
 ) -> list[tuple[Array, Array]]:
     """The user's own start: {"components": [K×M_s, …], "coefficients": [N×K, …]}.
 

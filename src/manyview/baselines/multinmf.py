@@ -157,13 +157,12 @@ def chained_starts(
     rng: np.random.Generator,
     passes: int,
     n_iter: int,
-    rows: list[Array] | None = None,
+    rows: list[Array],
 ) -> tuple[list[Array], list[Array]]:
     """Plain NMF of one view after another, each from the V of the last and a random U.
 
-    ``rows`` are the samples that each view has, by default all.
+    ``rows`` are the samples that each view has.
     """
-    rows = [np.arange(X.shape[0]) for X in Xs] if rows is None else rows
     n = 1 + max(int(r.max()) for r in rows)
     U: list[Array] = [np.empty(0)] * len(Xs)
     V: list[Array] = [np.empty(0)] * len(Xs)

@@ -89,7 +89,7 @@ def check_held(wanted: float, packed: float, what: str = "it", so_far: bool = Fa
         raise TooLarge(_sentence(what, wanted, packed, room, "in memory", so_far))
 
 
-def check_claim(wanted: float, packed: float, what: str = "it") -> None:
+def check_claim(wanted: float, packed: float, what: str) -> None:
     """The same of rows that are read one after the other and never held together."""
     allowed = ALLOWED.get()
     room = max(ALWAYS, RATIO_BY_ROWS * packed) if allowed is None else allowed * GIB

@@ -55,7 +55,7 @@ def check_archive(archive: zipfile.ZipFile, packed: int) -> None:
     check_held(held, packed)
 
 
-def check_shape_claim(shape: Any, packed: int, what: str = "it") -> None:
+def check_shape_claim(shape: Any, packed: int, what: str) -> None:
     """Refuse a sparse matrix that is nearly all shape: each row and column takes a number."""
     check_claim(8 * sum(int(n) for n in shape), packed, f"{what}, of shape {tuple(shape)},")
 

@@ -48,7 +48,7 @@ class Gap(NamedTuple):
     error: float
     freedom: float
 
-    def interval(self, parts: int = 1) -> tuple[float, float]:
+    def interval(self, parts: int) -> tuple[float, float]:
         """At the level 1 − .05/parts; infinite for one run."""
         margin = (
             math.inf if self.freedom < 1 else self.error * stdtrit(self.freedom, 1 - 0.025 / parts)

@@ -102,7 +102,7 @@ def title(ax: Any, text: str) -> None:
     ax.set_title(short(text, 80), parse_math=False)
 
 
-def colors_of(names: Sequence[Any], colors: Any = None) -> dict[Any, Any]:
+def colors_of(names: Sequence[Any], colors: Any) -> dict[Any, Any]:
     """A color for every name: the user's, by name or in order, else the palette's.
 
     Whole numbers keep their place in the palette, so that a cluster has one color in every figure.

@@ -172,7 +172,7 @@ def draw_heatmap(
     ax: Any,
     blocks: Sequence[Block],
     codes: Array,
-    bars: Sequence[Bar] = (),
+    bars: Sequence[Bar],
     colors: Any = None,
     names: Mapping[Any, str] | None = None,
     sizes: Mapping[Any, int] | None = None,

@@ -30,7 +30,7 @@ def check_values(
     allow_negative: bool,
     allow_missing: bool,
     caller: str,
-    remedy: str = "remove or impute them",
+    remedy: str,
 ) -> None:
     told = (X.label if is_streamed(X) else label, allow_negative, caller)
     found: Iterable[str | None]

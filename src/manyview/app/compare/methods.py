@@ -142,7 +142,7 @@ def _allowing(make: Callable[[int], Any], seed: int) -> Any:
     return make(seed).set_params(missing="allow")
 
 
-def _catalogue(n_clusters: int, missing: bool = False) -> dict[str, Method]:
+def _catalogue(n_clusters: int, missing: bool) -> dict[str, Method]:
     """Every method that has a name; its group is the first that has it."""
     robust = functools.partial(_seeded_copy, RobustWMNMF(n_clusters))
     known = {"RobustWMNMF": Method("RobustWMNMF", robust, "robust", _ROBUST)}

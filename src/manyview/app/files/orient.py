@@ -35,8 +35,8 @@ Fitted = Mapping[str, Sequence[str]] | None
 def oriented(
     parts: dict[str, FileView],
     transpose: Sequence[str],
-    fitted: Fitted = None,
-    known: Iterable[str] = (),
+    fitted: Fitted,
+    known: Iterable[str],
 ) -> tuple[dict[str, FileView], list[str]]:
     """Transpose files as requested and as the ids say; otherwise rows are samples.
 

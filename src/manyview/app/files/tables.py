@@ -49,7 +49,7 @@ SEVERAL = (*SPREADSHEETS, *R_FILES)
 EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0", b"\x09\x08", b"\x09\x04", b"\x09\x02")
 
 
-def texts_of(path: Path, inside: str | None = None) -> dict[str, Text]:
+def texts_of(path: Path, inside: str | None) -> dict[str, Text]:
     """The tables of a file by name, or the one that is named; "" is the only one."""
     kind = split_suffix(path.name)[1]
     if kind in SEPARATORS or kind == GCT:

@@ -187,7 +187,7 @@ def part_of(views: Views, rows: Array) -> Views:
     return replace(views, matrices=tuple(X[rows] for X in views.matrices), sample_names=names)
 
 
-def z_scored(views: Views, batch: Array | None = None) -> list[Matrix] | None:
+def z_scored(views: Views, batch: Array | None) -> list[Matrix] | None:
     """Every feature as a z-score, missing values at its mean, features without values left out.
 
     With ``batch`` each is centered within batches; ``None`` where sparse views are too large for that.

@@ -237,9 +237,7 @@ def ids_of_run(run: Path) -> tuple[list[str], dict[str, str]]:
     return [r["id"] for r in rows], {r["id"]: r[ORIGINAL] for r in rows if ORIGINAL in r}
 
 
-def sure_files(
-    report: bool, known: bool = False, figures: bool = False, sets: bool = False
-) -> list[str]:
+def sure_files(report: bool, known: bool, figures: bool, sets: bool) -> list[str]:
     """Files a run may have, whatever its views are called.
 
     ``known`` says that there is a clinical table, or known classes; ``sets`` that there are gene sets.
@@ -293,7 +291,7 @@ def add_meaning(
     *,
     gene_sets: Any = None,
     views: Views | None = None,
-    notes: Sequence[str] = (),
+    notes: Sequence[str],
     figures: bool = False,
 ) -> list[str]:
     """Compare the clusters of a finished run with what is known; return the files written.
@@ -386,8 +384,8 @@ def measured_again(
     views: Any,
     facts: Known,
     *,
-    stability_runs: int | None = None,
-    progress: Callable[[str], Any] | None = None,
+    stability_runs: int | None,
+    progress: Callable[[str], Any],
 ) -> Path:
     """Measure what the tables say anew, with refits, and write tables and page.
 
@@ -403,14 +401,13 @@ def measured_again(
     -------
     Path of the page
     """
-    tell = progress or (lambda text: None)
     with claimed(run, KIND, force=True) as place, place.replacing() as staging:
         place.check([*TABLES, "run.json", PAGE])
         about = read_about(run)
         ids, originals = ids_of_run(run)
         given = views_of_run(model, views, "report")
         keep(run, staging, _made_anew)
-        new = NewFiles(staging, originals, tell)
+        new = NewFiles(staging, originals, progress)
         labels, others, measured, notes = new.measure(
             model, given, ids, facts.classes, stability_runs
         )

@@ -56,7 +56,7 @@ class DiskMatrix(RowSource):
         self._describe(self._open(0 if keep else LARGEST_TURNED))
 
     @classmethod
-    def around(cls, array: Any, view: str = "") -> DiskMatrix:
+    def around(cls, array: Any, view: str) -> DiskMatrix:
         """What an open numpy.memmap, h5py.Dataset or zarr.Array reads from."""
         new = cls.__new__(cls)
         new.key, new.layout, new.view, new.keep = None, None, view, False

@@ -67,9 +67,7 @@ def arrays_apart(
     return found
 
 
-def arrays_in(
-    path: str, key: str | None, kind: str, most: float | None = None
-) -> dict[str, RowFile]:
+def arrays_in(path: str, key: str | None, kind: str, most: float | None) -> dict[str, RowFile]:
     """Name → array of a file that another process reads; see `read_hdf5`."""
     if APART[kind] == "scipy":
         read = _matlab if kind == OLD_MATLAB else _matrix_market
@@ -145,7 +143,7 @@ def _listed(names: Array | None) -> tuple[str, list[Any]] | None:
     return names.dtype.str, [n if isinstance(n, NAMES) else str(n) for n in plain.tolist()]
 
 
-def open_rows(path: str, key: str | None = None, kind: str = "") -> RowFile:
+def open_rows(path: str, key: str | None, kind: str) -> RowFile:
     """The reader that suits the name of a file, or ``kind``; ``key`` names an array in it."""
     kind = kind or Path(path).suffix.lower()
     if kind == ".npy":
