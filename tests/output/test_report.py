@@ -201,7 +201,9 @@ def test_a_batch_comes_before_everything_in_the_report(tmp_path):
     assert "No warnings" not in first
     # Regressed out before, and followed all the same: another remedy.
     adjusted = page("b", {"batch": batch}, adjusted=["batch"])
-    assert "Its effect was removed before the fit" in adjusted and "fit(views, batch" not in adjusted
+    assert (
+        "Its effect was removed before the fit" in adjusted and "fit(views, batch" not in adjusted
+    )
     # The same column without a name that says what it is: no alarm, and no all-clear.
     unnamed = page("c", {"ward": batch})
     assert "Batch effect" not in unnamed

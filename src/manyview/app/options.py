@@ -49,7 +49,7 @@ MAX_UNPACKED = partial(option, "Memory limit for unpacking a compressed file.", 
 BESIDE = partial(option, "Also write into a folder with other files, which stay.", False)
 MATCH = partial(
     option,
-    "When two ids are one sample: same text; ignoring case and marks; same TCGA barcode.",
+    "Ids are the same sample: as written; up to case and punctuation; by TCGA barcode.",
     choices=("exact", "loose", "tcga"),
 )
 METHOD = partial(option, default="robust", choices=("robust", "wmnmf"))
@@ -76,7 +76,9 @@ class Asked:
 class Reading:
     """How files are read. What may be repeated is for all views, or VIEW=… for one."""
 
-    index: Many = option("Column of sample ids; VIEW=COLUMN; VIEW= for none.", (), "COLUMN")
+    index: Many = option(
+        "Column of sample ids; VIEW=COLUMN for one view, VIEW= for none.", (), "COLUMN"
+    )
     transpose: Many = option("File with samples in columns; all; none; repeatable.", (), "VIEW")
     header: Many = option("Whether the first line is a header; VIEW=yes; repeatable.", (), "yes|no")
     match: str | None = MATCH(default=None)
@@ -90,7 +92,7 @@ class Reading:
     drop_text: bool = option("Drop columns of text.", False)
     one_hot: bool = option("Turn each word of a text column into a column of 0 and 1.", False)
     as_view: Many = option(
-        "Table that is a view although it looks like labels; repeatable.", (), "VIEW"
+        "Table to use as a view although it looks like labels; repeatable.", (), "VIEW"
     )
 
     def check(self) -> None:
@@ -180,12 +182,12 @@ class ClinicalOptions:
         "Column with the event, and the value that marks it.", None, "COLUMN[=VALUE]"
     )
     horizon: float | None = option(
-        "Time up to which mean survival is compared (default: 10% of every cluster at risk).",
+        "Time up to which mean survival is compared (default: as long as 10% of each cluster are at risk).",
         None,
         "TIME",
     )
     covariates: str | None = option(
-        "Clinical columns that adjust hazard ratios.", None, "COLUMN,COLUMN"
+        "Clinical columns for which hazard ratios are adjusted.", None, "COLUMN,COLUMN"
     )
     labels: str | None = option(
         "Known classes (id and label); only to score the clusters.", None, "FILE[:COLUMN]"
@@ -243,7 +245,7 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
     """
 
     clusters: str = option(
-        "Number of clusters; auto: chosen; communities: those of the fused graph.",
+        "A number; auto: chosen from the data; communities: Leiden communities of the fused graph.",
         metavar="K|auto|communities",
     )
     out: Path = option("New or empty folder for the results.")
@@ -258,11 +260,11 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
         None,
     )
     zero_rows: str | None = option(
-        "robust: a row of zeros is missing, observed, or auto, also by view (mutations=observed).",
+        "robust: what a row of zeros means: missing, observed or auto; also by view (mutations=observed).",
         None,
     )
     missing: str = option(
-        "allow: samples of any file; drop: only those complete in all files.",
+        "allow: all samples; drop: only those complete in all files.",
         "allow",
         choices=("allow", "drop"),
     )
@@ -291,7 +293,9 @@ class FitRequest(FileOptions, OutcomeOptions, OutputOptions):
         choices=("numpy", "torch", "dask"),
     )
     device: str = option("For torch: auto, cpu, cuda or cuda:1.", "auto")
-    resolution: float | None = option("For communities: higher gives more clusters (1).", None)
+    resolution: float | None = option(
+        "For communities: higher gives more clusters (default: 1).", None
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -411,7 +415,7 @@ class DemoRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetsRequest(OutputOptions):
-    """List the data that comes with manyview, or write it as tables to try things on."""
+    """List the data sets that come with manyview, or write them as tables."""
 
     out: Path | None = option("Folder for CSV files.", None)
     seed: int = option("Seed of the synthetic data.", 0, min=0)
@@ -471,7 +475,7 @@ class ReportRequest(OutputOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class AppRequest:
-    """Open a page in the browser to drop tables on; only this machine can reach it.
+    """Cluster tables in your browser, on a page that only this machine can reach.
 
     Each run is a folder as fit writes it; the page shows the command that repeats the run.
     From another machine, forward the port: ssh -L 8123:127.0.0.1:8123 with --port 8123.
