@@ -21,7 +21,7 @@
     next.then(function () {
       if (failed.length) { said.textContent = failed.join(" "); if (failed.length === list.length) return; }
       if (failed.length) { window.setTimeout(function () { location.reload(); }, 6000); } else {
-        said.textContent = "Looking at the tables …"; location.reload();
+        said.textContent = "Reading the tables …"; location.reload();
       }
     });
   }
@@ -71,7 +71,7 @@
       });
       window.setTimeout(ask, 1000);
     }).catch(function () {
-      lost.textContent = "The connection is lost. If manyview app still runs, this page goes on by itself; if not, start it again: the tables are kept.";
+      lost.textContent = "The connection is lost. If manyview app is still running, this page continues by itself. If not, start it again; your tables are still there.";
       window.setTimeout(ask, 3000);
     });
   }
