@@ -101,6 +101,24 @@ def test_the_current_folder_does_not_choose_where_numba_loads_code_from(
     assert told.count(".numba_config.yaml in the current folder is not used") == 1
 
 
+AT_ONCE = """
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from manyview.engines.numpy.compiled import compiled
+start = Barrier(8)
+def load(_):
+    start.wait()
+    return compiled() is not None
+with ThreadPoolExecutor(8) as pool:
+    print(all(pool.map(load, range(8))))
+"""
+
+
+def test_threads_that_need_compiled_loops_at_once_all_get_them():
+    pytest.importorskip("numba", reason="needs the extra 'fast'")
+    assert run(AT_ONCE)[0].strip() == "True"
+
+
 def test_without_a_home_numba_is_not_left_to_the_current_folder(monkeypatch, tmp_path):
     for name in (compiled.SETTING, "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)

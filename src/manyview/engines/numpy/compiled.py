@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from functools import cache
 from importlib import import_module
+from threading import RLock
 from typing import Any
 
 from manyview._warn import warn_user
@@ -20,14 +21,17 @@ from manyview._warn import warn_user
 SETTING = "NUMBA_CACHE_DIR"
 #: Settings that numba looks for in the current folder.
 SETTINGS_FILE = ".numba_config.yaml"
+#: Held while numba is imported: threads that need it at once wait for one of them.
+IMPORTING = RLock()
 
 
 @cache
 def compiled() -> Any:
     """The module of compiled loops, or None without numba: then NumPy does the same, slower."""
     try:
-        import_numba()
-        return import_module("manyview.engines.numpy.kernels")
+        with IMPORTING:
+            import_numba()
+            return import_module("manyview.engines.numpy.kernels")
     except ModuleNotFoundError:
         return None
     except ImportError as error:  # numba refuses a NumPy newer than itself
