@@ -230,9 +230,9 @@ def _judge(
     compared = (
         f"The data were compared with {CLOUDS} simulated data sets that have the same covariance and no "
         f"clusters. The score (modularity + √K × eigengap) of the data exceeds their mean by up to "
-        f"{more.max():.2f} (at {usual[int(more.argmax())]} clusters). A simulated data set exceeds the "
-        f"mean of the others by up to {np.mean(chance):.2f} on average. The difference is {z:.1f} standard "
-        f"deviations; {DEVIATIONS:g} are required."
+        f"{more.max():.2f} (at {usual[int(more.argmax())]} clusters); for data without clusters, this is "
+        f"{np.mean(chance):.2f} on average. The difference is {z:.1f} standard deviations; "
+        f"{DEVIATIONS:g} are required."
     )
     doubtful = bool(abs(z / DEVIATIONS - 1) < DOUBT_SHARE)
     compared += " Between 4 and 6, the choice is doubtful." if doubtful else ""
