@@ -59,6 +59,7 @@ from sklearn.metrics import (
 )
 
 import manyview as mv
+import whole_data
 from quality import module
 
 COMPONENTS, FACTORS, VARIABLE = 30, 15, 2000
@@ -324,14 +325,11 @@ def find_scrambled(n: int) -> None:
 
 
 def compare_time(n: int, only: str) -> None:
-    """2,000 genes of which about 85% are zeros, and 150 proteins; every method in a process of its own."""
+    """Every method in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
-        sizes = {"rna": 2000, "adt": 150}
-        data = mv.datasets.make_single_cells(n, 15, n_features=sizes, dropout=0.6, random_state=0)
-        genes, adt = log_shares(data.views["rna"]).astype(np.float32), np.log1p(data.views["adt"])
-        adt = (adt - adt.mean(axis=1, keepdims=True)).astype(np.float32)
+        genes, adt, types = whole_data.cells(n)
         sp.save_npz(f"{folder}/rna.npz", genes, compressed=False)
-        np.savez(f"{folder}/rest.npz", adt=adt, labels=data.labels)
+        np.savez(f"{folder}/rest.npz", adt=adt, labels=types)
         print(
             f"{n} cells, {1 - genes.nnz / np.prod(genes.shape):.0%} of the genes zeros", flush=True
         )

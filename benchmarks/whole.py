@@ -33,6 +33,7 @@ import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
 import manyview as mv
+import whole_data
 import whole_peers
 from manyview import fuse as agree
 from manyview import fuse as stages
@@ -88,22 +89,10 @@ def text(n: int = 100_000, m: int = 50_000, k: int = 20) -> tuple[list, np.ndarr
 
 
 def cells(n: int = 15_000, n_types: int = 16) -> tuple[list, np.ndarray, int]:
-    """2,000 genes, 86% zeros, log-normalized, and 150 proteins that mix up three pairs of types."""
-    drawn = mv.datasets.make_single_cells(
-        n,
-        n_types,
-        n_features={"rna": 2000, "adt": 150},
-        indistinct={"adt": [(0, 1), (2, 3), (4, 5)]},
-        dropout=0.65,
-        random_state=0,
-    )
-    genes = sp.csr_array(drawn.views["rna"], dtype=np.float32)
-    genes.eliminate_zeros()
-    total = np.ravel(genes.sum(axis=1))
-    genes.data = np.log1p(genes.data * np.repeat(np.median(total) / total, np.diff(genes.indptr)))
-    proteins = np.log1p(drawn.views["adt"])
-    proteins -= proteins.mean(axis=1, keepdims=True)
-    return [genes, proteins.astype(np.float32)], drawn.labels, n_types
+    """Proteins mix up three pairs of types."""
+    pairs = {"adt": [(0, 1), (2, 3), (4, 5)]}
+    genes, proteins, y = whole_data.cells(n, n_types, indistinct=pairs)
+    return [genes, proteins], y, n_types
 
 
 DATA: dict[str, Callable[..., tuple[list, np.ndarray, int]]] = {
