@@ -315,7 +315,7 @@ def separation(
     return np.array(found), gaps, gaps / np.maximum(1 - known[K], 1e-9), np.array(smallest)
 
 
-def number_by_gap(agreement: Agreement) -> int:
+def number_by_gap(agreement: Agreement, mass: Array | None = None) -> int:
     """The number of clusters before the largest gap between eigenvalues of the fused graph."""
     graph = agreement.fused
     most = max(2, min(MOST_BY_GAP, graph.shape[0] // MEMBERS))

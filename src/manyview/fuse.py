@@ -312,6 +312,8 @@ def view_agreement(views: Views) -> tuple[Array, Array, Array]:
 
 #: Split-half reliability is estimated on at most this many rows.
 SPLIT_HALF_ROWS = 4000
+#: Communities whose number the structure of the views needs are counted in at most this many rows.
+COUNT_ROWS = 10_000
 #: Rows whose neighbors are looked at to compare the distances of views.
 PAIR_ROWS = 1000
 #: Pairs within each cluster, and of its members with others, that are compared.
@@ -347,20 +349,27 @@ class Settings:
 def agree(
     views: list[Geometry],
     settings: Settings,
-    n_clusters: int | Callable[[Agreement], int],
+    n_clusters: int | Callable[[Agreement, Array | None], int],
     rng: np.random.Generator,
     threads: Threads | None = None,
 ) -> Agreement:
     """Weights and graphs of several views of the same rows, no two of which are identical in all views.
 
     Where the number of clusters is not known, ``n_clusters`` reads it off the views weighed without
-    their cluster structure; the structure is then that at this number.
+    their cluster structure, of some rows if there are many, and off how many samples each row stands
+    for; the structure is then that at this number.
     """
     seed = int(rng.integers(2**31))
     found = evidence_of(views, settings, seed, threads)
     if len(views) > 1:
         if callable(n_clusters):
-            n_clusters = n_clusters(weigh_views(views, found, settings, seed, threads))
+            some, of_some = views, found
+            if views[0].n_samples > COUNT_ROWS:
+                rows = _some_rows(views[0].n_samples, COUNT_ROWS, seed)
+                some = [view.distinct(rows, view._mass_of(rows)) for view in views]
+                of_some = evidence_of(some, settings, seed, threads)
+            weighed = weigh_views(some, of_some, settings, seed, threads)
+            n_clusters = n_clusters(weighed, some[0].mass)
         structure = cluster_structure(views, found.graphs, n_clusters, settings, seed)
         found = replace(found, structure=structure)
     return weigh_views(views, found, settings, seed, threads)

@@ -356,7 +356,8 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
 
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
-TRIALS, ROUNDS = 10, 3
+#: In larger graphs runs differ less: together they visit about this many vertices in a round.
+TRIALS, VISITED, ROUNDS = 10, 50_000, 3
 #: Communities of fewer samples are joined to others; of fewer than 100 samples, 5% of them.
 SMALLEST, SMALLEST_SHARE = 5, 0.05
 #: Digits of the strengths by which vertices are ordered: further ones are rounding.
@@ -411,7 +412,7 @@ def communities(
     count : ndarray (n,), optional
         How many samples each vertex stands for.
     trials : int
-        Runs, of which the best counts.
+        Runs in a small graph, of which the best counts.
 
     Returns
     -------
@@ -427,7 +428,7 @@ def communities(
 
 
 def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIALS) -> Array:
-    """Labels of the vertices by the best of several runs.
+    """Labels of the vertices by the best of several runs, fewer in a large graph.
 
     Vertices are visited in the order of their strengths, which does not depend on the order of the rows.
     """
@@ -445,7 +446,7 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIA
         resolution=float(resolution),
         seed=seed,
         iterations=ROUNDS,
-        trials=trials,
+        trials=min(trials, max(1, VISITED // n)),
     )
     labels = np.empty(n, dtype=np.int64)
     labels[order] = [found[i] for i in range(n)]
@@ -466,14 +467,14 @@ def tell_tiny(found: Communities) -> None:
         )
 
 
-def count_communities(repeats: Repeats | None, resolution: float, agreement: Agreement) -> int:
-    """How many communities the fused graph has."""
+def count_communities(agreement: Agreement, mass: Array | None) -> int:
+    """How many communities the fused graph has; at any resolution its views weigh the same."""
     graph = graph_on_host(agreement.fused)
     here = np.ravel(graph.sum(axis=1)) > 0
-    count = np.ones(len(here)) if repeats is None else np.bincount(repeats.of)
+    count = np.ones(len(here)) if mass is None else mass
     if not here.any():
         return 1
-    return communities(graph[here][:, here], resolution, 0, count[here]).count
+    return communities(graph[here][:, here], 1.0, 0, count[here]).count
 
 
 def fused_communities(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
 from numbers import Integral, Real
 from types import SimpleNamespace
 from typing import Any, ClassVar, NamedTuple
@@ -418,11 +417,7 @@ class RobustWMNMF(
         threads = Threads(self.n_jobs)
         present = [view.present for view in spaces]
         distinct_spaces, repeats = distinct(spaces, with_weight(spaces, settings.view_weights))
-        number: Any = (
-            partial(count_communities, repeats, 1.0)  # at any resolution the graph is the same
-            if self.n_clusters == "communities"
-            else self.n_clusters_
-        )
+        number: Any = count_communities if self.n_clusters == "communities" else self.n_clusters_
         if known is not None:
             agreement = known
             rng.integers(2**31)  # as `fuse.agree` does
