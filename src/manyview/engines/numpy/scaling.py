@@ -522,6 +522,8 @@ def scaled(X: Matrix, scaling: Scaling, present: Array, dtype: np.dtype) -> Matr
     return (ScaledFile if is_streamed(X) else scaled_rows)(X, scaling, present, dtype)
 
 
+#: Sparse rows that are scaled at a time.
+SPARSE_ROWS = 2**13
 #: Entries of a sample of rows: what it tells (percentiles, agreement of halves) needs no more.
 SAMPLE = 2**22
 #: Fewest rows of a sample.
@@ -556,7 +558,11 @@ def scaled_rows(X: Matrix, scaling: Scaling, present: Array, dtype: np.dtype) ->
     Scaled in float64 a block at a time, then cast: float32 could not tell raw numbers of 10⁸ apart.
     """
     if sp.issparse(X):
-        Z = scaling.apply(X.astype(np.float64, copy=False)).astype(dtype, copy=False)
+        parts = [
+            scaling.apply(X[b].astype(np.float64, copy=False)).astype(dtype, copy=False)
+            for b in blocks(slice(0, max(1, X.shape[0])), SPARSE_ROWS)
+        ]
+        Z = parts[0] if len(parts) == 1 else sp.csr_array(sp.vstack(parts))
     else:
         Z = np.empty(X.shape, dtype=dtype)
         for b in blocks(slice(0, X.shape[0]), looking_rows(X.shape[1])):
