@@ -141,7 +141,7 @@ def test_results_of_ours_are_no_views_and_unknown_names_get_a_list():
         ({"n_neigbors": 5}, "'n_neigbors': did you mean n_neighbors"),
         (
             {"xyz": 5},
-            "'xyz': The parameters of RobustWMNMF are n_clusters, resolution|'xyz'.*resolution",
+            "'xyz': The parameters are n_clusters, resolution|'xyz'.*resolution",
         ),
     ],
 )
@@ -372,18 +372,48 @@ def test_the_graph_is_the_same_at_any_resolution_and_more_gives_more_clusters():
 
 def test_neighbors_keep_their_settings_and_their_data():
     data = mudata()
-    model = mv.tl.neighbors(data)
-    for other in ({"n_neighbors": 5}, {"views": ["rna"]}, {"n_clusters": 3}, {"batch_key": "a"}):
+    model = mv.tl.neighbors(data, n_neighbors=8, random_state=7)
+    for other in ({"n_neighbors": 5}, {"views": ["rna"]}, {"batch_key": "a"}, {"random_state": 3}):
         with pytest.raises(TypeError, match=rf"give {next(iter(other))} to tl.neighbors"):
             mv.tl.cluster(data, neighbors=model, **other)
-    with pytest.raises(ValueError, match=r"go with n_clusters='communities'"):
-        mv.tl.cluster(data, neighbors=mv.tl.cluster(mudata(), 3))
+    for one, number in ((model, 3), (mv.tl.cluster(mudata(), 3), "communities")):
+        with pytest.raises(TypeError, match=r"neighbors= is for communities"):
+            mv.tl.cluster(data, number, neighbors=one)
+    with pytest.raises(TypeError, match=r"model that tl.neighbors returns, got str.*key_added"):
+        mv.tl.cluster(data, neighbors="manyview")
+    with pytest.raises(TypeError, match="has no parameter 'foo'"):
+        mv.tl.cluster(data, neighbors=model, foo=1)
+    with pytest.raises(ValueError, match="no clusters yet"):
+        mv.tl.predict(data, model)
+    same = {"n_neighbors": 8, "random_state": 7}
+    labels = mv.tl.cluster(mudata(), resolution=2, **same).labels_
+    found = mv.tl.cluster(data, resolution=2, neighbors=model, n_jobs=1, **same)
+    np.testing.assert_array_equal(found.labels_, labels)
+    assert len(mv.tl.predict(data, found, key_added="again")) == 60
+
+
+def zeros(data):
+    data.mod["rna"].X[:] = 0
+
+
+def swapped_names(data):
+    data.mod["rna"].obs_names = data.mod["rna"].obs_names[::-1]
+
+
+def dropped(data):
+    del data.mod["rna"]
+
+
+@pytest.mark.filterwarnings("ignore:.*Cannot join columns", "ignore:.*obs_names")
+@pytest.mark.parametrize("change", [zeros, swapped_names, dropped])
+def test_clusters_of_data_that_changed_since_neighbors_are_announced(change):
+    data = mudata()
+    model = mv.tl.neighbors(data)
     labels = mv.tl.cluster(mudata(), resolution=2).labels_
-    for table in data.mod.values():
-        table.X[:] = 0  # the fit has its own copy
-    np.testing.assert_array_equal(
-        mv.tl.cluster(data, resolution=2, neighbors=model).labels_, labels
-    )
+    change(data)
+    with pytest.warns(UserWarning, match="'rna': not the data that tl.neighbors saw"):
+        found = mv.tl.cluster(data, resolution=2, neighbors=model)
+    np.testing.assert_array_equal(found.labels_, labels)  # the model has its own copy
 
 
 def test_predictions_are_written_with_the_categories_of_the_fit_and_batches_by_their_key():

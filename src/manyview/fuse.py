@@ -366,7 +366,7 @@ def agree(
             some, of_some = views, found
             if views[0].n_samples > COUNT_ROWS:
                 rows = _some_rows(views[0].n_samples, COUNT_ROWS, seed)
-                some = [view.distinct(rows, view._mass_of(rows)) for view in views]
+                some = [view.distinct(rows, view.mass_of(rows)) for view in views]
                 of_some = evidence_of(some, settings, seed, threads)
             weighed = weigh_views(some, of_some, settings, seed, threads)
             n_clusters = n_clusters(weighed, some[0].mass)

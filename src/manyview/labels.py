@@ -342,13 +342,15 @@ def tell_unequal_kinds(mass: Array, n_clusters: int) -> None:
         )
 
 
-def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
+def tell_empty_clusters(
+    labels: Any, n_clusters: int, remedy: str = "choose fewer clusters"
+) -> None:
     """Warn if fewer clusters have members than were requested."""
     n_found = len(np.unique(labels[labels >= 0]))
     if n_found < n_clusters:
         warn_user(
             f"only {n_found} of {n_clusters} clusters have members: the samples do not fall into "
-            "more; choose fewer clusters"
+            f"more; {remedy}"
         )
 
 
@@ -356,8 +358,9 @@ def tell_empty_clusters(labels: Any, n_clusters: int) -> None:
 
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
-#: In larger graphs runs differ less: together they visit about this many vertices in a round.
-TRIALS, VISITED, ROUNDS = 10, 50_000, 3
+#: In larger graphs runs differ less: together they visit about this many vertices in a round, but there
+#: are at least a few, since single runs of 26,000 vertices differ by two communities (three runs seldom).
+TRIALS, FEW_TRIALS, VISITED, ROUNDS = 10, 3, 50_000, 3
 #: Communities of fewer samples are joined to others; of fewer than 100 samples, 5% of them.
 SMALLEST, SMALLEST_SHARE = 5, 0.05
 #: Digits of the strengths by which vertices are ordered: further ones are rounding.
@@ -446,7 +449,7 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIA
         resolution=float(resolution),
         seed=seed,
         iterations=ROUNDS,
-        trials=min(trials, max(1, VISITED // n)),
+        trials=min(trials, max(FEW_TRIALS, VISITED // n)),
     )
     labels = np.empty(n, dtype=np.int64)
     labels[order] = [found[i] for i in range(n)]

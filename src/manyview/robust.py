@@ -818,6 +818,9 @@ class RobustWMNMF(
     _batch: Array | None = None
     #: The column of ``obs`` that `tl` found it in.
     _batch_key: str | None = None
+    #: What `tl.neighbors` was told and saw: whether variable features alone; checksums of the views.
+    _highly_variable: bool | None = None
+    _seen: dict[str, str] | None = None
     _geometry: list[Geometry]
     _agreement: ag.Agreement
     _result: Factors
@@ -856,7 +859,9 @@ class RobustWMNMF(
         V_star = np.where(anywhere[:, None], self._result.consensus, 1 / self.n_clusters_)
         labels = np.where(anywhere, V_star.argmax(axis=1), -1)
         self.labels_ = self._all_rows(labels, empty=-1)
-        tell_empty_clusters(labels, self.n_clusters_)
+        communities = self.n_clusters == "communities"
+        remedy = "lower the resolution" if communities else "choose fewer clusters"
+        tell_empty_clusters(labels, self.n_clusters_, remedy)
         self._tell_distant(given, found)
         even = 1 / self.n_clusters_
         self._halves = clusters_of_halves(self._embedding, labels, self._repeats, self.n_clusters_)

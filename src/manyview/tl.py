@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -22,6 +23,7 @@ from manyview.maths.tails import are_counts, shape_rows
 from manyview.outcomes import enrichment
 from manyview.outcomes.columns import is_technical
 from manyview.robust import RobustWMNMF
+from manyview.storage.checkpoint import digest
 from manyview.views.containers import (
     Collection,
     Item,
@@ -83,7 +85,8 @@ def cluster(
     neighbors : RobustWMNMF, optional
         What `tl.neighbors` returned for these data: its graph and weights, and all its settings, are used
         again. With a whole number as random_state the result is the one without ``neighbors``, bit for bit.
-        Only resolution, key_added, max_iter and tol may then be given.
+        Only resolution, key_added, max_iter, tol and parameters of the computation may then differ. If the
+        data have changed since, a warning says so: the clusters are of the data that it saw.
     **settings : other parameters of `RobustWMNMF`
         Such as n_neighbors=15 or scale={"atac": "sqrt"}.
 
@@ -111,32 +114,81 @@ def cluster(
     if neighbors is None:
         model = _fitted("tl.cluster", data, n_clusters, resolution=resolution, **asked)
     else:
+        _refuse_unknown_settings(settings, "tl.cluster")
         _refuse_other_settings(neighbors, {"n_clusters": n_clusters, **asked})
-        loop = {"max_iter": 200} | {name: settings[name] for name in LOOP if name in settings}
+        _warn_of_other_data(data, neighbors)
+        loop = {"max_iter": 200 if neighbors.max_iter == 1 else neighbors.max_iter}
+        loop |= {name: settings[name] for name in LOOP if name in settings}
         model = neighbors._at_resolution(resolution, **loop)
+        model._batch_key, model._seen = neighbors._batch_key or batch_key, None
     _write(data, model, key_added)
     _warn_of_batches(data.obs, key_added, model._batch_key)
     return model
 
 
 #: Parameters that change nothing before the factorization.
-LOOP = ("max_iter", "tol")
+LOOP = ("max_iter", "tol", "n_jobs", "verbose", "callback")
 
 
-def _refuse_other_settings(model: RobustWMNMF, asked: dict[str, Any]) -> None:
+def _refuse_other_settings(model: Any, asked: dict[str, Any]) -> None:
     """What `tl.neighbors` has decided, and cannot be chosen again."""
+    if not isinstance(model, RobustWMNMF):
+        raise TypeError(
+            f"neighbors= is the model that tl.neighbors returns, got {type(model).__name__}; the name "
+            "under which results are written is key_added"
+        )
     check_is_fitted(model)
-    same = {"n_clusters": "communities", "random_state": 0, "batch_key": model._batch_key}
+    if model.n_clusters != "communities" or asked["n_clusters"] != "communities":
+        raise TypeError(
+            "neighbors= is for communities, of which a resolution gives more or fewer, not for "
+            f"n_clusters={model.n_clusters!r} (of the model) and {asked['n_clusters']!r} (given); leave "
+            "neighbors out"
+        )
+    told = {"batch_key": model._batch_key, "use_highly_variable": model._highly_variable}
+    known = {**model.get_params(), **told}
+    if model._batch_key is None and model._batch is not None:  # a fit by batch=, which has no name
+        known["batch_key"] = asked["batch_key"]
     wrong = [
         name
         for name, value in asked.items()
-        if value is not None and name not in LOOP and not (name in same and value == same[name])
+        if value is not None
+        and name not in LOOP
+        and not (name == "random_state" and value == 0)  # the default
+        and not (name in known and np.array_equal(value, known[name]))
     ]
     if wrong:
         raise TypeError(
             f"neighbors= has its own settings: give {', '.join(wrong)} to tl.neighbors, or leave neighbors "
             "out"
         )
+
+
+def _warn_of_other_data(data: Any, model: RobustWMNMF) -> None:
+    """The clusters will be those of the samples and values that `tl.neighbors` saw."""
+    if model._seen is None:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said at the fit
+        given = _of_used_features(data, collect(data, model.views), model._highly_variable)
+    now = _checksums(given)
+    other = [name for name, known in model._seen.items() if now.get(name) != known]
+    if other:
+        warn_user(
+            f"{', '.join(map(repr, other))}: not the data that tl.neighbors saw (other samples, features "
+            "or values). The clusters are those of its data, and are written to the samples of the same "
+            "name; call tl.neighbors again to cluster these"
+        )
+
+
+def _checksums(given: Collection) -> dict[str, str]:
+    """Of every view, the names of its samples and its values."""
+    found = {}
+    for name, item in zip(given.names, given.items, strict=True):
+        X = item.matrix
+        ids = "" if item.ids is None else "\n".join(map(str, item.ids))
+        values = X if is_streamed(X) else sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+        found[str(name)] = f"{hashlib.blake2b(ids.encode()).hexdigest()} {digest(values)}"
+    return found
 
 
 def _write(data: Any, model: RobustWMNMF, key: str) -> None:
@@ -169,7 +221,9 @@ def _fitted(
         if settings.get("max_iter") == 1:  # the loop is not what is wanted
             warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(given, batch=batch_of(data, batch_key))
-    model._batch_key = batch_key
+    model._batch_key, model._highly_variable = batch_key, use_highly_variable
+    if settings.get("max_iter") == 1:
+        model._seen = _checksums(given)
     return model
 
 
@@ -207,7 +261,8 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
         ``obsm[key_added + "_reliance"]``, ``obs[key_added + "_agreement"]`` and ``uns[key_added]``.
         Labels and parts that `cluster` wrote under the same key are removed.
     **settings : parameters of `cluster`
-        Such as views, batch_key or use_highly_variable. The embedding has six dimensions for each
+        Such as views, batch_key or use_highly_variable. `cluster` can go on from communities
+        (the default), not from a number of clusters. The embedding has six dimensions for each
         community at the ``resolution``; graph and weights do not depend on it.
 
     Returns
@@ -262,6 +317,11 @@ def predict(
     >>> mv.tl.predict(new, model, batch_key="sample")  # doctest: +SKIP
     """
     check_is_fitted(model)
+    if getattr(model, "_seen", None) is not None:
+        raise ValueError(
+            "the model of tl.neighbors has no clusters yet: predict with that of "
+            "mv.tl.cluster(data, neighbors=model)"
+        )
     if not (is_a(data, "AnnData") or is_a(data, "MuData")):
         raise TypeError(
             f"tl.predict writes into an AnnData or MuData, got {type(data).__name__}; for other data use "
@@ -300,7 +360,8 @@ def _refuse_unknown_settings(settings: dict[str, Any], verb: str) -> None:
         if hint is None:
             near = get_close_matches(name, known, 3)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
-            hint += f"The parameters of RobustWMNMF are {', '.join(known)}"
+            own = ", batch_key, use_highly_variable, key_added" if verb.startswith("tl.") else ""
+            hint += f"The parameters are {', '.join(known)}{own}"
         raise TypeError(f"{verb} has no parameter {name!r}: {hint}")
 
 

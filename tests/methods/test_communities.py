@@ -13,8 +13,10 @@ from sklearn.metrics import adjusted_rand_score as ari
 
 import manyview as mv
 from conftest import blobs
+from manyview import fuse
 from manyview import labels as module
 from manyview.labels import communities, leiden
+from manyview.maths.spectrum import modularity
 
 needed = pytest.mark.skipif(
     importlib.util.find_spec(module.PACKAGE) is None, reason="needs the extra communities"
@@ -95,6 +97,30 @@ def test_the_order_of_the_vertices_does_not_matter(seed, resolution):
     one, two = leiden(A, resolution, 7), leiden(A[order][:, order], resolution, 7)
     assert ari(one[order], two) == 1
     np.testing.assert_array_equal(one, leiden(A, resolution, 7))
+
+
+@needed
+def test_more_runs_never_find_a_worse_division(monkeypatch):
+    rng = np.random.default_rng(0)
+    A = sp.random_array((300, 300), density=0.03, rng=rng)
+    A = sp.csr_array(A + A.T)
+    many = [modularity(A, leiden(A, 1, seed)) for seed in range(5)]
+    monkeypatch.setattr(module, "VISITED", 1)  # as in a large graph
+    few = [modularity(A, leiden(A, 1, seed)) for seed in range(5)]
+    assert (np.array(many) >= np.array(few) - 1e-12).all() and max(many) > min(few)
+
+
+@needed
+@pytest.mark.parametrize("repeated", [False, True])
+def test_communities_counted_in_a_sample_give_the_same_clusters(monkeypatch, repeated):
+    views, y = blobs(n=150)
+    if repeated:
+        views, y = [np.vstack([X, X[:30]]) for X in views], np.append(y, y[:30])
+    whole = fitted(views)
+    monkeypatch.setattr(fuse, "COUNT_ROWS", 60)
+    some = fitted(views)
+    assert ari(some.labels_, whole.labels_) == ari(some.labels_, y) == 1
+    np.testing.assert_allclose(some.view_weights_, whole.view_weights_, atol=0.1)
 
 
 # --- the estimator -----------------------------------------------------------------------------

@@ -337,7 +337,7 @@ class BatchGeometry(Geometry):
         return new
 
     def rows(self, chosen: Array) -> Geometry:
-        own, mass = self.source[chosen], self._mass_of(chosen)
+        own, mass = self.source[chosen], self.mass_of(chosen)
         return BatchGeometry(self.Z[chosen], self.present[chosen], own, None, mass)
 
     def half(self, columns: Array) -> Geometry:

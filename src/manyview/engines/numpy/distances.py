@@ -480,7 +480,7 @@ class Geometry:
         new.comparable = new.present & on_host(new.root_mu > 0)
         return new
 
-    def _mass_of(self, rows: Array) -> Array | None:
+    def mass_of(self, rows: Array) -> Array | None:
         return None if self.mass is None else self.mass[rows]
 
     def rows(self, chosen: Array) -> Geometry:
@@ -488,7 +488,7 @@ class Geometry:
         Z = self.Z[chosen]
         if self.observed is not None:
             Z = np.where(self.observed[chosen], Z, np.nan)
-        return type(self)(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
+        return type(self)(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         """The same rows seen through some of the features; count data get unit rows again."""
@@ -539,7 +539,7 @@ class LinkGeometry(Geometry):
         return new
 
     def rows(self, chosen: Array) -> LinkGeometry:
-        return self.distinct(np.arange(self.n_samples)[chosen], self._mass_of(chosen))
+        return self.distinct(np.arange(self.n_samples)[chosen], self.mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         """The same rows with those links {i, j} for which (i + j) mod M is among ``columns``."""
@@ -587,7 +587,7 @@ class FileGeometry(Geometry):
     def rows(self, chosen: Array) -> Geometry:
         chosen = chosen[sampled(len(chosen), self.source.shape[1])]
         places = chosen if self.places is None else self.places[chosen]
-        mass = self._mass_of(chosen)
+        mass = self.mass_of(chosen)
         Z = self.source.take(places)
         return self.in_memory(Z, self.present[chosen], self.unit_rows, mass)
 
@@ -630,10 +630,10 @@ class SparseGeometry(FileGeometry):
 
     def rows(self, chosen: Array) -> Geometry:
         if len(chosen) > MANY_SPARSE:
-            return self.distinct(chosen, self._mass_of(chosen))
+            return self.distinct(chosen, self.mass_of(chosen))
         places = chosen if self.places is None else self.places[chosen]
         Z = written_out(self.source[places])
-        return Geometry(Z, self.present[chosen], self.unit_rows, self._mass_of(chosen))
+        return Geometry(Z, self.present[chosen], self.unit_rows, self.mass_of(chosen))
 
     def half(self, columns: Array) -> Geometry:
         return self.rows(evenly(self.n_samples, MANY_SPARSE)).half(columns)
