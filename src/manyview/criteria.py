@@ -235,7 +235,9 @@ def _judge(
         f"{DEVIATIONS:g} are required."
     )
     doubtful = bool(abs(z / DEVIATIONS - 1) < DOUBT_SHARE)
-    compared += " Between 4 and 6, the choice is doubtful." if doubtful else ""
+    if doubtful:
+        least, most = DEVIATIONS * (1 - DOUBT_SHARE), DEVIATIONS * (1 + DOUBT_SHARE)
+        compared += f" With {least:g} to {most:g} deviations the choice is doubtful."
     apart = [k for k in parts if k in alike and k in candidates]
     if apart and shares[tried.index(candidates[best])] < CLEAR:
         best = candidates.index(apart[-1])

@@ -285,7 +285,7 @@ def test_repeated_features_are_not_matched_by_name(tmp_path):
 )
 def test_true_is_no_number(make, setting):
     name = next(iter(setting))
-    with pytest.raises(ValueError, match=f"The '{name}' parameter of .* got (True|False); say"):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of .* got (True|False); choose"):
         make(**({"n_clusters": 2} | setting)).fit([X, Y])
 
 

@@ -9,7 +9,9 @@ from sklearn.metrics import adjusted_rand_score
 from conftest import blobs
 from manyview import WMNMF, RobustWMNMF, load
 from manyview import wmnmf as working_views
+from manyview.engines.numpy import scaling
 from manyview.engines.numpy.scaling import fit_scaling as scale_of_robust
+from manyview.engines.numpy.scaling import scaled_rows
 from manyview.engines.numpy.sources import Scaled
 from manyview.nonnegative import SCALES, fit_nonnegative
 from manyview.views.views import as_views
@@ -202,3 +204,15 @@ def test_two_modes_are_no_heavy_tail():
     carried = rng.random((800, 20)) < 0.08
     X = rng.normal(size=(800, 20)) * 0.3 + 4 * carried
     assert scale_of_robust(X, np.ones(800, dtype=bool), "adt").kind == "quantile"
+
+
+@pytest.mark.parametrize("scale", ["auto", "sqrt", "log", "quantile"])
+def test_sparse_rows_scaled_some_at_a_time_are_those_of_all_at_once(scale, monkeypatch, rng):
+    X = sp.random_array((90, 20), density=0.5, rng=rng, format="csr")
+    X.data = np.floor(9 * X.data) + 1
+    fitted = scale_of_robust(X, np.ones(90, bool), "v", scale)
+    whole = scaled_rows(X, fitted, np.ones(90, bool), np.dtype(float))
+    monkeypatch.setattr(scaling, "SPARSE_ROWS", 7)
+    parts = scaled_rows(X, fitted, np.ones(90, bool), np.dtype(float))
+    np.testing.assert_array_equal(parts.toarray(), whole.toarray())
+    assert type(parts) is type(whole)
