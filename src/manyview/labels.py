@@ -358,9 +358,8 @@ def tell_empty_clusters(
 
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
-#: In larger graphs runs differ less: together they visit about this many vertices in a round, but there
-#: are at least a few, since single runs of 26,000 vertices differ by two communities (three runs seldom).
-TRIALS, FEW_TRIALS, VISITED, ROUNDS = 10, 3, 50_000, 3
+#: In graphs of more vertices than are given here runs differ less: fewer, by the square root.
+TRIALS, SMALL, ROUNDS = 10, 5000, 3
 #: Communities of fewer samples are joined to others; of fewer than 100 samples, 5% of them.
 SMALLEST, SMALLEST_SHARE = 5, 0.05
 #: Digits of the strengths by which vertices are ordered: further ones are rounding.
@@ -449,7 +448,7 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIA
         resolution=float(resolution),
         seed=seed,
         iterations=ROUNDS,
-        trials=min(trials, max(FEW_TRIALS, VISITED // n)),
+        trials=max(1, round(trials * min(1, SMALL / n) ** 0.5)),
     )
     labels = np.empty(n, dtype=np.int64)
     labels[order] = [found[i] for i in range(n)]

@@ -276,8 +276,8 @@ def leading_eigenvectors(
             own = sketch.part(rows)
             block = S.part(rows) if there else S[rows][:, rows]  # type: ignore[index]
         pairs = _pairs_on_device if there else _leading_pairs
-        # A part of a large graph on a device is found as exactly as the whole: as it counts.
-        above = 0 if there and S.shape[0] > blocks_above else blocks_above
+        # A part of a large graph is found as exactly as the whole: as it counts.
+        above = 0 if S.shape[0] > blocks_above else blocks_above
         limits = (own, dense_up_to, above)
         values, vectors = pairs(block, min(n_vectors, len(rows)), rng, *limits)
         found += [(value, rows, vector) for value, vector in zip(values, vectors.T, strict=True)]
