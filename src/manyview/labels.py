@@ -359,7 +359,7 @@ def tell_empty_clusters(
 PACKAGE = "graspologic_native"
 #: Runs from different seeds, of which the one of the highest modularity counts, and rounds of each.
 #: In graphs of more vertices than are given here runs differ less: fewer, by the square root.
-TRIALS, SMALL, ROUNDS = 10, 5000, 3
+TRIALS, UP_TO, ROUNDS = 10, 5000, 3
 #: Communities of fewer samples are joined to others; of fewer than 100 samples, 5% of them.
 SMALLEST, SMALLEST_SHARE = 5, 0.05
 #: Digits of the strengths by which vertices are ordered: further ones are rounding.
@@ -448,7 +448,7 @@ def leiden(graph: sp.csr_array, resolution: float, seed: int, trials: int = TRIA
         resolution=float(resolution),
         seed=seed,
         iterations=ROUNDS,
-        trials=max(1, round(trials * min(1, SMALL / n) ** 0.5)),
+        trials=max(1, round(trials * min(1, UP_TO / n) ** 0.5)),
     )
     labels = np.empty(n, dtype=np.int64)
     labels[order] = [found[i] for i in range(n)]

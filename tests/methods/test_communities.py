@@ -105,7 +105,7 @@ def test_more_runs_never_find_a_worse_division(monkeypatch):
     A = sp.random_array((300, 300), density=0.03, rng=rng)
     A = sp.csr_array(A + A.T)
     many = [modularity(A, leiden(A, 1, seed)) for seed in range(5)]
-    monkeypatch.setattr(module, "SMALL", 5)  # as in a large graph
+    monkeypatch.setattr(module, "UP_TO", 5)  # as in a large graph
     few = [modularity(A, leiden(A, 1, seed)) for seed in range(5)]
     assert (np.array(many) >= np.array(few) - 1e-12).all() and max(many) > min(few)
 
