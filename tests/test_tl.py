@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 import manyview as mv
 from conftest import blobs
@@ -390,6 +391,9 @@ def test_neighbors_keep_their_settings_and_their_data():
     found = mv.tl.cluster(data, resolution=2, neighbors=model, n_jobs=1, **same)
     np.testing.assert_array_equal(found.labels_, labels)
     assert len(mv.tl.predict(data, found, key_added="again")) == 60
+    with pytest.warns(ConvergenceWarning):  # one iteration that the user asked for has clusters
+        short = mv.tl.cluster(data, max_iter=1)
+    assert len(mv.tl.predict(data, short, key_added="again")) == 60
 
 
 def zeros(data):
@@ -400,12 +404,16 @@ def swapped_names(data):
     data.mod["rna"].obs_names = data.mod["rna"].obs_names[::-1]
 
 
+def renamed_features(data):
+    data.mod["rna"].var_names = data.mod["rna"].var_names[::-1]
+
+
 def dropped(data):
     del data.mod["rna"]
 
 
 @pytest.mark.filterwarnings("ignore:.*Cannot join columns", "ignore:.*obs_names")
-@pytest.mark.parametrize("change", [zeros, swapped_names, dropped])
+@pytest.mark.parametrize("change", [zeros, swapped_names, renamed_features, dropped])
 def test_clusters_of_data_that_changed_since_neighbors_are_announced(change):
     data = mudata()
     model = mv.tl.neighbors(data)

@@ -117,7 +117,8 @@ def cluster(
         _refuse_unknown_settings(settings, "tl.cluster")
         _refuse_other_settings(neighbors, {"n_clusters": n_clusters, **asked})
         _warn_of_other_data(data, neighbors)
-        loop = {"max_iter": 200 if neighbors.max_iter == 1 else neighbors.max_iter}
+        whole = RobustWMNMF() if neighbors.max_iter == 1 else neighbors
+        loop = {"max_iter": whole.max_iter}
         loop |= {name: settings[name] for name in LOOP if name in settings}
         model = neighbors._at_resolution(resolution, **loop)
         model._batch_key, model._seen = neighbors._batch_key or batch_key, None
@@ -167,10 +168,7 @@ def _warn_of_other_data(data: Any, model: RobustWMNMF) -> None:
     """The clusters will be those of the samples and values that `tl.neighbors` saw."""
     if model._seen is None:
         return
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said at the fit
-        given = _of_used_features(data, collect(data, model.views), model._highly_variable)
-    now = _checksums(given)
+    now = _checksums(data, model)
     other = [name for name, known in model._seen.items() if now.get(name) != known]
     if other:
         warn_user(
@@ -180,14 +178,16 @@ def _warn_of_other_data(data: Any, model: RobustWMNMF) -> None:
         )
 
 
-def _checksums(given: Collection) -> dict[str, str]:
-    """Of every view, the names of its samples and its values."""
+def _checksums(data: Any, model: RobustWMNMF) -> dict[str, str]:
+    """Of every view that the model reads: the names of its samples and features, and its values."""
+    with warnings.catch_warnings(action="ignore"):  # said at the fit
+        given = _of_used_features(data, collect(data, model.views), model._highly_variable)
     found = {}
     for name, item in zip(given.names, given.items, strict=True):
         X = item.matrix
-        ids = "" if item.ids is None else "\n".join(map(str, item.ids))
         values = X if is_streamed(X) else sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
-        found[str(name)] = f"{hashlib.blake2b(ids.encode()).hexdigest()} {digest(values)}"
+        names = [[] if of is None else list(map(str, of)) for of in (item.ids, item.features)]
+        found[str(name)] = hashlib.blake2b(f"{names} {digest(values)}".encode()).hexdigest()
     return found
 
 
@@ -218,12 +218,10 @@ def _fitted(
     given = _of_used_features(data, collect(data, views), use_highly_variable)
     _tell_raw_counts(given, model.scale)
     with warnings.catch_warnings():
-        if settings.get("max_iter") == 1:  # the loop is not what is wanted
+        if verb == "tl.neighbors":  # the loop is not what is wanted
             warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(given, batch=batch_of(data, batch_key))
     model._batch_key, model._highly_variable = batch_key, use_highly_variable
-    if settings.get("max_iter") == 1:
-        model._seen = _checksums(given)
     return model
 
 
@@ -279,6 +277,7 @@ def neighbors(data: Any, *, key_added: str = "manyview", **settings: Any) -> Rob
     if "max_iter" in settings:
         raise TypeError("tl.neighbors makes no iterations: leave max_iter out, or use tl.cluster")
     model = _fitted("tl.neighbors", data, **settings, max_iter=1)
+    model._seen = _checksums(data, model)
     _write(data, model, key_added)
     for owner in (data, *(data.mod.values() if is_a(data, "MuData") else ())):
         for name in {key_added, f"{key_added}_confidence"} & set(owner.obs):
